@@ -1,0 +1,11 @@
+//! # model
+//!
+//! Purpose: the words every other room thinks in, as plain values that can be compared, copied and printed.
+//! May touch: the standard library's values and collections, and nothing else.
+//! Must not touch: IO, async, the clock, Kubernetes or cloud types, serialization, randomness.
+//! Invariants: equal input gives equal output on every machine; `now` is always an argument; whatever can be iterated
+//! has a fixed order; text from outside is parsed once, and a refusal says what is wrong, where, and what would help.
+
+pub mod budget;
+pub mod cron;
+pub mod time;
