@@ -1,0 +1,52 @@
+//! # cli
+//!
+//! Purpose: the front door. Reads the command line, chooses the parts, and turns every failure into one line.
+//! May touch: everything, to wire it together; standard output and standard error.
+//! Must not touch: decisions. Whatever is worth a test of its own belongs to another room.
+//! Invariants: exit code 0 for done, 1 for failed, 2 for a command line that makes no sense; a failure is one line on
+//! standard error that says what was tried and what to do.
+
+mod args;
+mod crds;
+
+use std::process::ExitCode;
+
+use args::{Args, Command, Parsed};
+
+fn main() -> ExitCode {
+    let args = match args::parse(std::env::args_os()) {
+        Parsed::Run(args) => args,
+        Parsed::Shown => return ExitCode::SUCCESS,
+        Parsed::Refused(line) => {
+            eprintln!("dovetail: {line}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dovetail: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<()> {
+    match args.command {
+        Command::Crds(command) => crds::run(&command),
+    }
+}
+
+/// The error and its causes on one line, outermost first; a cause that its wrapper already quotes is left out.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line
+}
