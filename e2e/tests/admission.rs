@@ -1,0 +1,195 @@
+//! What a real API server says to each row of the admission tables, and that the tables leave no rule out.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use api::crd::{CrdSet, definitions};
+use e2e::Cluster;
+use e2e::admission::{Row, Rule, Table, Verdict, exercised, read_tables, rules_of};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+#[test]
+fn the_api_server_agrees_with_every_row_of_the_aws_tables() {
+    check_set(CrdSet::Aws);
+}
+
+#[test]
+fn the_api_server_agrees_with_every_row_of_the_kwok_tables() {
+    check_set(CrdSet::Kwok);
+}
+
+#[test]
+fn every_rule_has_an_accepted_and_a_refused_row() {
+    let mut gaps = Vec::new();
+    let mut seen = BTreeSet::new();
+    for table in tables() {
+        gaps.extend(gaps_of(&table));
+        seen.insert((table.set.clone(), table.definition.clone()));
+    }
+    // The core set is the common part of the other two, so it needs no rows of its own.
+    for set in [CrdSet::Aws, CrdSet::Kwok] {
+        for crd in definitions(set) {
+            let is_covered_by_aws = seen.contains(&("aws".to_owned(), crd.name().to_owned()));
+            if !seen.contains(&(set.name().to_owned(), crd.name().to_owned())) && !is_covered_by_aws {
+                gaps.push(format!("{} of the set {} has no table", crd.name(), set.name()));
+            }
+        }
+    }
+    assert!(gaps.is_empty(), "{} gaps:\n{}", gaps.len(), gaps.join("\n"));
+}
+
+/// What is missing in a table, and what it names that does not exist.
+///
+/// A kind of the kwok set that the aws set has as well is asked only for the rules that the aws set lacks.
+fn gaps_of(table: &Table) -> Vec<String> {
+    let definition = definition(table);
+    let mut wanted = rules_of(&definition);
+    if table.set != "aws" {
+        let aws = definitions(CrdSet::Aws);
+        let twin = aws.iter().find(|crd| crd.name() == table.definition);
+        let elsewhere = twin.map(|crd| rules_of(crd.to_value())).unwrap_or_default();
+        wanted.retain(|rule| !elsewhere.contains(rule));
+    }
+    let named: BTreeSet<String> = rules_of(&definition).iter().map(Rule::to_string).collect();
+    let mut accepted = BTreeSet::new();
+    let mut refused = BTreeSet::new();
+    for row in &table.rows {
+        match row.verdict() {
+            Verdict::Accepted { .. } => {
+                accepted.extend(exercised(&definition, &table.object(row).unwrap(), row.is_update()));
+            }
+            Verdict::RefusedBy(rule) => {
+                refused.insert(rule.to_owned());
+            }
+        }
+    }
+    let unknown = refused.iter().chain(table.unviolable.keys()).filter(|rule| !named.contains(*rule));
+    let mut gaps: Vec<String> = unknown.map(|rule| format!("{}: there is no rule {rule}", table.definition)).collect();
+    for rule in wanted {
+        let name = rule.to_string();
+        if !accepted.contains(&rule) {
+            gaps.push(format!("{}: no accepted row exercises {name}", table.definition));
+        }
+        if !refused.contains(&name) && !table.unviolable.contains_key(&name) {
+            gaps.push(format!("{}: no refused row violates {name}", table.definition));
+        }
+    }
+    gaps
+}
+
+fn tables() -> Vec<Table> {
+    read_tables(&Path::new(env!("CARGO_MANIFEST_DIR")).join("admission")).unwrap()
+}
+
+fn definition(table: &Table) -> Value {
+    let set = CrdSet::ALL.into_iter().find(|set| set.name() == table.set).unwrap();
+    definitions(set).iter().find(|crd| crd.name() == table.definition).unwrap().to_value().clone()
+}
+
+/// Runs all rows of a set on a cluster that has the set's definitions.
+fn check_set(set: CrdSet) {
+    let cluster = Cluster::start().unwrap();
+    let yaml: String = definitions(set).iter().map(|crd| crd.to_yaml()).collect();
+    cluster.apply(&yaml).unwrap();
+    let wait = cluster.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
+    assert!(wait.status.success(), "{}", String::from_utf8_lossy(&wait.stderr));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let failures: Vec<String> = runtime.block_on(async {
+        let client = e2e::client(&cluster).await.unwrap();
+        let mut failures = Vec::new();
+        let mut rows = 0;
+        for table in tables().iter().filter(|table| table.set == set.name()) {
+            rows += table.rows.len();
+            failures.extend(check_table(&client, table).await);
+        }
+        eprintln!("{rows} rows of the set {}", set.name());
+        assert!(rows > 0);
+        failures
+    });
+    assert!(failures.is_empty(), "{} rows failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+async fn check_table(client: &Client, table: &Table) -> Vec<String> {
+    let definition = definition(table);
+    let rules: BTreeMap<String, Rule> =
+        rules_of(&definition).into_iter().map(|rule| (rule.to_string(), rule)).collect();
+    let api = api_of(client, &definition);
+    let mut failures = Vec::new();
+    for (index, row) in table.rows.iter().enumerate() {
+        let name = format!("row-{index}");
+        let outcome = send(&api, table, row, &name).await;
+        if let Some(problem) = problem_with(row, &rules, outcome) {
+            failures.push(format!("{} {:?}: {problem}", table.definition, row.name));
+        }
+        // Most rows never came to exist.
+        let _ = api.delete(&name, &DeleteParams::default()).await;
+    }
+    failures
+}
+
+/// Why the API server refused an object: a field and a message for each cause.
+type Causes = Vec<(String, String)>;
+
+fn causes(error: kube::Error) -> Causes {
+    let kube::Error::Api(status) = error else { panic!("the API server did not answer: {error}") };
+    let causes: Causes = status
+        .details
+        .iter()
+        .flat_map(|details| &details.causes)
+        .map(|c| (c.field.clone(), c.message.clone()))
+        .collect();
+    if causes.is_empty() { vec![(String::new(), status.message.clone())] } else { causes }
+}
+
+/// The stored object, or the causes of the refusal.
+async fn send(api: &Api<DynamicObject>, table: &Table, row: &Row, name: &str) -> Result<Value, Causes> {
+    let object = |mut value: Value| -> DynamicObject {
+        value["metadata"]["name"] = name.into();
+        serde_json::from_value(value).unwrap()
+    };
+    let wanted = table.object(row).unwrap();
+    let options = PostParams::default();
+    if row.status {
+        api.create(&options, &object(wanted.clone())).await.map_err(causes)?;
+        let patch = json!({"status": wanted["status"]});
+        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(causes)?;
+    } else if let Some(old) = table.old_object(row).unwrap() {
+        let existing = api.create(&options, &object(old)).await.unwrap_or_else(|e| panic!("{}: {e}", row.name));
+        let mut wanted = wanted;
+        wanted["metadata"]["resourceVersion"] = existing.metadata.resource_version.unwrap().into();
+        api.replace(name, &options, &object(wanted)).await.map_err(causes)?;
+    } else {
+        api.create(&options, &object(wanted)).await.map_err(causes)?;
+    }
+    Ok(serde_json::to_value(api.get(name).await.unwrap()).unwrap())
+}
+
+fn problem_with(row: &Row, rules: &BTreeMap<String, Rule>, outcome: Result<Value, Causes>) -> Option<String> {
+    match (row.verdict(), outcome) {
+        (Verdict::Accepted { stored }, Ok(object)) => stored.iter().find_map(|(pointer, expected)| {
+            let found = object.pointer(pointer).cloned().unwrap_or_default();
+            (found != *expected).then(|| format!("stored {pointer} is {found}, not {expected}"))
+        }),
+        (Verdict::Accepted { .. }, Err(causes)) => Some(format!("was refused: {causes:?}")),
+        (Verdict::RefusedBy(rule), Ok(_)) => Some(format!("was accepted in spite of {rule}")),
+        (Verdict::RefusedBy(name), Err(causes)) => match rules.get(name) {
+            None => Some(format!("names a rule that does not exist: {name}")),
+            Some(rule) if causes.iter().any(|(field, message)| rule.explains(field, message)) => None,
+            Some(rule) => Some(format!("was refused, but not by {name} ({}): {causes:?}", rule.reason())),
+        },
+    }
+}
+
+fn api_of(client: &Client, definition: &Value) -> Api<DynamicObject> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap();
+    let kind = GroupVersionKind::gvk(text("/spec/group"), text("/spec/versions/0/name"), text("/spec/names/kind"));
+    let resource = ApiResource::from_gvk_with_plural(&kind, text("/spec/names/plural"));
+    match text("/spec/scope") {
+        "Namespaced" => Api::namespaced_with(client.clone(), "default", &resource),
+        _ => Api::all_with(client.clone(), &resource),
+    }
+}
