@@ -36,7 +36,6 @@ test: ## everything: format, lints, unit, property and e2e tests
 e2e: ## only the tests on a real control plane
 	cargo build --package cli
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" && \
-	export DOVETAIL_BIN="$(CARGO_TARGET_DIR)/debug/dovetail" && \
 	cargo test --package e2e
 
 cluster: ## start a Kubernetes playground on loopback

@@ -7,6 +7,9 @@
 
 pub mod admission;
 mod cluster;
+mod dovetail;
+pub mod reference;
 mod supervisor;
 
 pub use cluster::{Cluster, client};
+pub use dovetail::Dovetail;

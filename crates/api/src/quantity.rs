@@ -1,7 +1,8 @@
 //! Kubernetes quantities: exact decimal numbers with a unit family that survives arithmetic and printing.
 //!
 //! Kubernetes prints a quantity in one canonical form (`1000m` becomes `1`, `1024Mi` becomes `1Gi`), keeping the family of
-//! suffix that it was written with. Ours prints the same bytes, so that an object that passes through us shows no diff.
+//! suffix that it was written with. Its test for "is canonical already" is a quick one and lets some other spellings through
+//! unchanged, such as `1.125`. Ours prints the same bytes, so that an object that passes through us shows no diff.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,10 +21,12 @@ pub type ResourceList = BTreeMap<String, Quantity>;
 /// Two quantities are equal when their numbers are; the suffix does not count.
 ///
 /// Invariant: the magnitude never exceeds `i64::MAX` whole units; larger input is capped, as in Kubernetes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Quantity {
     nanos: i128,
     family: Family,
+    /// How it was written, where Kubernetes would keep that.
+    spelling: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,33 +53,33 @@ const DECIMAL_SUFFIXES: [(&str, i32); 10] =
 
 impl Quantity {
     pub const fn from_units(units: i64) -> Self {
-        Self { nanos: units as i128 * NANOS_PER_UNIT, family: Family::Decimal }
+        Self { nanos: units as i128 * NANOS_PER_UNIT, family: Family::Decimal, spelling: None }
     }
 
     pub const fn from_milli(milli: i64) -> Self {
-        Self { nanos: milli as i128 * 1_000_000, family: Family::Decimal }
+        Self { nanos: milli as i128 * 1_000_000, family: Family::Decimal, spelling: None }
     }
 
     /// So many bytes, printed with a binary suffix.
     pub const fn from_bytes(bytes: i64) -> Self {
-        Self { nanos: bytes as i128 * NANOS_PER_UNIT, family: Family::Binary }
+        Self { nanos: bytes as i128 * NANOS_PER_UNIT, family: Family::Binary, spelling: None }
     }
 
     /// Whole units, rounded away from zero as in Kubernetes: half a page of memory still needs a page.
-    pub fn units(self) -> i64 {
+    pub fn units(&self) -> i64 {
         self.scaled_up(NANOS_PER_UNIT)
     }
 
     /// Thousandths, rounded up likewise.
-    pub fn milli(self) -> i64 {
+    pub fn milli(&self) -> i64 {
         self.scaled_up(1_000_000)
     }
 
-    pub fn is_negative(self) -> bool {
+    pub fn is_negative(&self) -> bool {
         self.nanos < 0
     }
 
-    fn scaled_up(self, unit: i128) -> i64 {
+    fn scaled_up(&self, unit: i128) -> i64 {
         let magnitude = self.nanos.abs() / unit + i128::from(self.nanos % unit != 0);
         let whole = magnitude * self.nanos.signum();
         i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
@@ -128,7 +131,8 @@ fn parse(text: &str) -> Option<Quantity> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    let (magnitude, mut family) = match parse_suffix(suffix)? {
+    let scale = parse_suffix(suffix)?;
+    let (magnitude, mut family) = match scale {
         Scale::Shift(bits) => (scale_up(&Digits::read(whole, fraction, 20), bits, 0), Family::Binary),
         Scale::Tens(tens, family) => (scale_up(&Digits::read(whole, fraction, 28), 0, tens), family),
     };
@@ -136,7 +140,25 @@ fn parse(text: &str) -> Option<Quantity> {
     if family == Family::Binary && magnitude < NANOS_PER_UNIT && magnitude > 0 {
         family = Family::Decimal;
     }
-    Some(Quantity { nanos: if negative { -magnitude } else { magnitude }, family })
+    let spelling = keeps_its_spelling(whole, fraction, &scale).then(|| text.into());
+    Some(Quantity { nanos: if negative { -magnitude } else { magnitude }, family, spelling })
+}
+
+/// Kubernetes' own test for "prints as it is written". It looks at digits and never at the value, so that it is fast.
+fn keeps_its_spelling(whole: &str, fraction: &str, scale: &Scale) -> bool {
+    let whole = whole.trim_start_matches('0');
+    let digits = format!("{whole}{fraction}");
+    match scale {
+        Scale::Shift(bits) => {
+            let fits = fraction.is_empty() && whole.len() + (*bits as usize * 3 / 10) < 15;
+            fits && digits.parse::<i64>().is_ok_and(|value| value % 8 != 0)
+        }
+        Scale::Tens(tens, _) => {
+            let last = tens - i32::try_from(fraction.len()).unwrap_or(i32::MAX);
+            let is_short = digits.len() <= 18 && last >= -9 && last % 3 == 0;
+            is_short && !whole.is_empty() && !digits.ends_with("000")
+        }
+    }
 }
 
 fn parse_suffix(suffix: &str) -> Option<Scale> {
@@ -195,6 +217,9 @@ fn scale_up(digits: &Digits, bits: u32, tens: i32) -> i128 {
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(spelling) = &self.spelling {
+            return f.write_str(spelling);
+        }
         if self.nanos == 0 {
             return f.write_str("0");
         }
@@ -291,7 +316,9 @@ mod tests {
             ("1500m", "1500m"),
             ("0.5", "500m"),
             (".5", "500m"),
-            ("5.", "5"),
+            ("5.", "5."),
+            ("1.125", "1.125"),
+            ("1.5", "1500m"),
             ("1.5Gi", "1536Mi"),
             ("1024Mi", "1Gi"),
             ("1023Ki", "1023Ki"),
@@ -304,15 +331,17 @@ mod tests {
             ("1e3", "1e3"),
             ("12e2", "1200"),
             ("1E", "1E"),
-            ("1E3", "1e3"),
+            ("1E3", "1E3"),
+            ("1E4", "10e3"),
             ("0.1n", "1n"),
             ("1e-100", "1e-9"),
             ("1e100", "9223372036854775807"),
             ("10Ei", "9223372036854775807"),
             ("-3", "-3"),
             ("-2Gi", "-2Gi"),
-            ("+7k", "7k"),
-            ("0001", "1"),
+            ("+7k", "+7k"),
+            ("0001", "0001"),
+            ("0.125", "125m"),
         ] {
             check(text, printed);
         }

@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 
 use crate::args::{Crds, Provider};
 
+/// How often a definition may change under our hands before we say so.
+const MOST_CONFLICTS: usize = 10;
+
 pub(crate) fn run(command: &Crds) -> anyhow::Result<()> {
     let definitions = crd::definitions(match command.provider {
         Provider::Aws => CrdSet::Aws,
@@ -48,7 +51,7 @@ async fn apply(definitions: &[Crd], choice: &ClusterChoice) -> anyhow::Result<()
     for definition in definitions {
         let existing = api.get_opt(definition.name()).await.with_context(|| {
             format!(
-                "cannot read {} from the cluster at {address}; check that it is up and that you may",
+                "cannot read {} from the cluster at {address}; check that it is up and that you may read it",
                 definition.name()
             )
         })?;
@@ -60,7 +63,7 @@ async fn apply(definitions: &[Crd], choice: &ClusterChoice) -> anyhow::Result<()
     for (definition, existing) in definitions.iter().zip(present) {
         let done = match existing {
             None => create(&api, definition).await,
-            Some(existing) => update(&api, definition, &existing).await,
+            Some(existing) => update(&api, definition, existing).await,
         };
         let done = done.with_context(|| format!("cannot write {} to the cluster at {address}", definition.name()))?;
         print(&format!("{} {done}\n", definition.name()))?;
@@ -75,31 +78,47 @@ async fn create(api: &Api<CustomResourceDefinition>, definition: &Crd) -> anyhow
 }
 
 /// Makes the spec ours and leaves labels, annotations and status to their owners.
+///
+/// The API server itself writes to a definition's status, so a conflict is no reason to give up: look again and compare
+/// again.
 async fn update(
     api: &Api<CustomResourceDefinition>,
     definition: &Crd,
-    existing: &CustomResourceDefinition,
+    mut existing: CustomResourceDefinition,
 ) -> anyhow::Result<&'static str> {
-    let mut wanted = definition.to_value()["spec"].clone();
-    // The server fills this in; saying it ourselves also switches off a conversion webhook of an older release.
-    wanted["conversion"] = json!({"strategy": "None"});
-    let current = comparable(serde_json::to_value(&existing.spec)?);
-    let Some(change) = merge_patch(&current, &comparable(wanted)) else {
-        return Ok("unchanged");
-    };
-    let patch = json!({"metadata": {"resourceVersion": existing.resource_version()}, "spec": change});
-    api.patch(definition.name(), &PatchParams::default(), &Patch::Merge(patch)).await?;
-    Ok("updated")
+    for _ in 0..MOST_CONFLICTS {
+        let Some(change) = merge_patch(&comparable(serde_json::to_value(&existing.spec)?), &wanted_spec(definition))
+        else {
+            return Ok("unchanged");
+        };
+        let patch = json!({"metadata": {"resourceVersion": existing.resource_version()}, "spec": change});
+        match api.patch(definition.name(), &PatchParams::default(), &Patch::Merge(patch)).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => existing = api.get(definition.name()).await?,
+            other => return other.map(|_| "updated").map_err(Into::into),
+        }
+    }
+    anyhow::bail!("somebody else keeps changing it; end the other writer and run this again")
 }
 
-/// Numbers in one spelling: the client writes a bound of 1 as 1.0.
+fn wanted_spec(definition: &Crd) -> Value {
+    let mut spec = definition.to_value()["spec"].clone();
+    // The server fills this in; saying it ourselves also switches off a conversion webhook of an older release.
+    spec["conversion"] = json!({"strategy": "None"});
+    comparable(spec)
+}
+
+/// Numbers in one spelling: the client reads a bound of 1 as 1.0.
 fn comparable(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             Value::Object(members.into_iter().map(|(name, value)| (name, comparable(value))).collect())
         }
         Value::Array(items) => items.into_iter().map(comparable).collect(),
-        Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
+        #[expect(clippy::cast_possible_truncation, reason = "bounds of fields are small whole numbers")]
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 => json!(float as i64),
+            _ => Value::Number(number),
+        },
         other => other,
     }
 }

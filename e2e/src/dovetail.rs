@@ -1,0 +1,39 @@
+//! Our own binary, run as users run it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::Cluster;
+
+/// The binary `dovetail` that was built beside the tests.
+pub struct Dovetail;
+
+impl Dovetail {
+    /// Runs a command and returns what it printed; a failure is what it said on standard error.
+    pub fn run(arguments: &[&str]) -> Result<String> {
+        let binary = binary()?;
+        let output =
+            Command::new(&binary).args(arguments).output().with_context(|| format!("running {}", binary.display()))?;
+        if !output.status.success() {
+            bail!(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        }
+        String::from_utf8(output.stdout).context("reading what dovetail printed")
+    }
+
+    /// Brings a provider's definitions into a cluster.
+    pub fn apply_crds(cluster: &Cluster, provider: &str) -> Result<String> {
+        let kubeconfig = cluster.kubeconfig().to_str().context("the kubeconfig's path is no text")?;
+        Self::run(&["crds", "--provider", provider, "--apply", "--kubeconfig", kubeconfig])
+    }
+}
+
+/// Cargo puts tests into `deps`, one folder below the binaries.
+fn binary() -> Result<PathBuf> {
+    let test = std::env::current_exe().context("finding the running test")?;
+    let folder = test.parent().and_then(|deps| deps.parent()).context("the test lies in no target folder")?;
+    let binary = folder.join("dovetail");
+    ensure!(binary.exists(), "{} does not exist; run `make e2e`, which builds it", binary.display());
+    Ok(binary)
+}
