@@ -8,4 +8,18 @@
 
 pub mod budget;
 pub mod cron;
+pub mod ids;
+pub mod instance;
+pub mod labels;
+pub mod node;
+pub mod pod;
+pub mod pool;
+pub mod price;
+pub mod requirements;
+pub mod resources;
+pub mod snapshot;
+pub mod taints;
 pub mod time;
+pub mod topology;
+pub mod volume;
+pub mod why;

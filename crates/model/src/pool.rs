@@ -1,0 +1,89 @@
+//! NodePools as the engine sees them.
+
+use std::sync::Arc;
+
+use crate::budget::Budgets;
+use crate::ids::PoolName;
+use crate::instance::InstanceType;
+use crate::labels::Labels;
+use crate::requirements::Requirements;
+use crate::resources::Resources;
+use crate::taints::Taint;
+
+/// A pool and what it can launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    pub name: PoolName,
+    /// Pools of greater weight come first.
+    pub weight: i32,
+    pub kind: PoolKind,
+    pub state: PoolState,
+    /// What all its nodes together may have; only what is named is limited.
+    pub limits: Limits,
+    pub template: Template,
+    /// What the cloud offers this pool, overlays applied. Empty when it offers nothing or could not say.
+    pub instance_types: Vec<Arc<InstanceType>>,
+    pub budgets: Budgets,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolKind {
+    /// Grows and shrinks with the pods.
+    Dynamic,
+    /// Keeps this many nodes.
+    Static { replicas: i64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolState {
+    Ready,
+    NotReady,
+    Deleting,
+}
+
+/// Limits by resource. The number of nodes is a limit of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub nodes: Option<i64>,
+    /// Each resource that is limited, with its limit; zero is a limit too.
+    pub resources: Vec<(crate::resources::Resource, i64)>,
+}
+
+impl Limits {
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_none() && self.resources.is_empty()
+    }
+
+    /// The first limit that using this much would break.
+    pub fn first_broken(&self, nodes: i64, used: &Resources) -> Option<BrokenLimit> {
+        if let Some(limit) = self.nodes
+            && nodes > limit
+        {
+            return Some(BrokenLimit { resource: "nodes".into(), limit, would_be: nodes });
+        }
+        self.resources.iter().find_map(|(axis, limit)| {
+            let would_be = used.get(axis);
+            (would_be > *limit).then(|| BrokenLimit { resource: axis.name().into(), limit: *limit, would_be })
+        })
+    }
+}
+
+/// A limit, and what the use would come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenLimit {
+    pub resource: Arc<str>,
+    pub limit: i64,
+    pub would_be: i64,
+}
+
+/// What every node of the pool is made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    /// Labels of the nodes, those that name the pool and its class included.
+    pub labels: Labels,
+    /// The pool's requirements together with its labels.
+    pub requirements: Requirements,
+    pub taints: Vec<Taint>,
+    /// Taints that go away before pods come; they keep nobody off.
+    pub startup_taints: Vec<Taint>,
+}
