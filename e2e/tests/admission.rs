@@ -60,7 +60,12 @@ fn gaps_of(table: &Table) -> Vec<String> {
     for row in &table.rows {
         match row.verdict() {
             Verdict::Accepted { .. } => {
-                accepted.extend(exercised(&definition, &table.object(row).unwrap(), row.is_update()));
+                let mut object = table.object(row).unwrap();
+                if !row.status {
+                    // The API server drops a status that does not come through the sub-resource, unread.
+                    object.as_object_mut().unwrap().remove("status");
+                }
+                accepted.extend(exercised(&definition, &object, row.is_update()));
             }
             Verdict::RefusedBy(rule) => {
                 refused.insert(rule.to_owned());

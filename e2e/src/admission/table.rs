@@ -76,6 +76,8 @@ fn read_table(path: &Path) -> Result<Table> {
             path.display(),
             row.name
         );
+        let is_one_write = !(row.status && row.is_update());
+        ensure!(is_one_write, "{}: row {:?} cannot change both the object and its status", path.display(), row.name);
     }
     Ok(table)
 }

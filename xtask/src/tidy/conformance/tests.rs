@@ -42,6 +42,8 @@ fn a_comment_outside_tests_proves_nothing() {
     check_source("a.rs", "#[cfg(test)]\nmod tests {\n    // 01/ALG-03\n}\n", 0);
     check_source("a/tests.rs", "// 01/ALG-03\n", 0);
     check_source("e2e/src/suite.rs", "// 01/ALG-03\n", 0);
+    check_source("e2e/admission/kind.yaml", "# 01/ALG-03\n", 0);
+    check_source("crds/kind.yaml", "# 01/ALG-03\n", 1);
 }
 
 #[test]
