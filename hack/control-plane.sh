@@ -57,7 +57,7 @@ version_flags() {
 build() {
     local unfinished="$store/.unfinished.$key" started=$SECONDS link
     say "building the control plane (Kubernetes $kubernetes), about 8 minutes the first time, once per machine…"
-    rm -rf "$unfinished"
+    rm -rf "$store"/.unfinished.*
     mkdir -p "$unfinished/bin"
     (cd "$module" && go build -trimpath -ldflags "-s -w $(version_flags)" -o "$unfinished/control-plane" . >&2 9>&-) ||
         die "the build failed"

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -44,7 +45,13 @@ func up(options options) error {
 	} else if err := detach(options.home); err != nil {
 		return err
 	}
-	fmt.Printf("export KUBECONFIG=%s\n", options.home.kubeconfig("admin"))
+	binary, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding our own binary: %w", err)
+	}
+	fmt.Printf("export KUBECONFIG=%q\n", options.home.kubeconfig("admin"))
+	// A machine without kubectl has one beside us.
+	fmt.Printf("export PATH=\"$PATH\":%q\n", filepath.Join(filepath.Dir(binary), "bin"))
 	return nil
 }
 

@@ -55,6 +55,29 @@ impl Cluster {
             .with_context(|| format!("running kubectl {}", arguments.join(" ")))
     }
 
+    /// Runs kubectl on this cluster and returns what it printed; its failure is an error with what it complained about.
+    pub fn succeed(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.kubectl(arguments)?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl {}: {}", arguments.join(" "), complaint.trim());
+        String::from_utf8(output.stdout).context("reading what kubectl printed")
+    }
+
+    /// Runs a shell command in which `kubectl` means this cluster, as somebody would who follows our advice.
+    pub fn shell(&self, command: &str) -> Result<String> {
+        let kubectl = self.binary.with_file_name("bin");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("bash")
+            .args(["-c", command])
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("PATH", format!("{}:{path}", kubectl.display()))
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("running {command}"))?;
+        ensure!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        String::from_utf8(output.stdout).with_context(|| format!("reading what {command} printed"))
+    }
+
     /// Creates or changes the objects in a YAML text, by server-side apply. A status given for a new object is kept if
     /// the API server takes it at creation, as it does for nodes.
     pub fn apply(&self, yaml: &str) -> Result<()> {
@@ -90,8 +113,10 @@ impl Cluster {
 /// A typed client for a cluster, as the user who may do everything.
 pub async fn client(cluster: &Cluster) -> Result<kube::Client> {
     let file = kube::config::Kubeconfig::read_from(cluster.kubeconfig()).context("reading the cluster's kubeconfig")?;
-    let config =
+    let mut config =
         kube::Config::from_custom_kubeconfig(file, &Default::default()).await.context("using the kubeconfig")?;
+    // The cluster is on loopback, which no proxy of the user's can reach.
+    config.proxy_url = None;
     kube::Client::try_from(config).context("making a client")
 }
 

@@ -1,8 +1,9 @@
 //! # e2e
 //!
 //! Purpose: run what we build against a real Kubernetes control plane, with kwok in the place of kubelets.
-//! May touch: processes, loopback ports, the wall clock, and the directory `dovetail-e2e` under the temporary one.
-//! Must not touch: the network beyond loopback, a cluster it did not start, the user's kubeconfig.
+//! May touch: processes, loopback ports, the wall clock, the directory `e2e` of our cache, and, to compare with, modules of
+//! the reference that the Go command fetches.
+//! Must not touch: any other network, a cluster it did not start, the user's kubeconfig.
 //! Invariants: a cluster never outlives its owner, not even a killed one; two clusters share nothing.
 
 pub mod admission;

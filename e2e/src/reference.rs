@@ -30,7 +30,8 @@ impl Module {
     }
 }
 
-/// Where folders of modules lie on this machine. A module that is not there yet is downloaded (some megabytes, once).
+/// Where folders of modules lie on this machine. A module that is not there yet is downloaded, and so is a
+/// newer Go when the machine's own is too old for the newest module (some 100 MB in all, once).
 pub fn folders(wanted: &[(Module, &str)]) -> Result<Vec<PathBuf>> {
     let roots = download(wanted.iter().map(|(module, _)| module.path_and_version()))?;
     Ok(roots.into_iter().zip(wanted).map(|(root, (_, folder))| root.join(folder)).collect())
@@ -42,7 +43,7 @@ fn download<'a>(modules: impl Iterator<Item = &'a str>) -> Result<Vec<PathBuf>> 
         .args(["mod", "download", "-json"])
         .args(&modules)
         // The newest module asks for a newer Go than the machine may have; the Go command fetches that one too.
-        .env("GOTOOLCHAIN", "go1.26.9+auto")
+        .env("GOTOOLCHAIN", "auto")
         .env("GOFLAGS", "-mod=mod")
         .current_dir(std::env::temp_dir())
         .stderr(Stdio::inherit())

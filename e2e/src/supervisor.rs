@@ -34,9 +34,17 @@ pub(crate) struct Ready {
     pub(crate) dir: PathBuf,
 }
 
+/// Every user has clusters of their own, so that nobody trips over another's files.
+fn clusters_dir() -> PathBuf {
+    let home = || std::env::home_dir().map(|home| home.join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home).unwrap_or_else(std::env::temp_dir);
+    let cache = std::env::var_os("DOVETAIL_CACHE").map_or_else(|| cache.join("dovetail"), PathBuf::from);
+    cache.join("e2e")
+}
+
 impl Supervisor {
     pub(crate) fn spawn(binary: &Path, flags: &[&str]) -> Result<Self> {
-        let base = std::env::temp_dir().join("dovetail-e2e");
+        let base = clusters_dir();
         sweep(&base);
         let dir = base.join(unique_name());
         let mut process = Command::new(binary)

@@ -47,11 +47,17 @@ fn a_deployment_becomes_available_on_a_posted_node() {
     let cluster = Cluster::start().unwrap();
     cluster.apply(&node("first")).unwrap();
     cluster.apply(DEPLOYMENT).unwrap();
-    succeed(&cluster, &["wait", "--for=condition=Available", "deployment/web", "--timeout=60s"]);
-    assert_eq!(succeed(&cluster, &["get", "pods", "--output=jsonpath={.items[*].status.phase}"]), "Running Running");
-    assert_eq!(succeed(&cluster, &["get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"]), "first first");
+    cluster.succeed(&["wait", "--for=condition=Available", "deployment/web", "--timeout=60s"]).unwrap();
+    assert_eq!(
+        cluster.succeed(&["get", "pods", "--output=jsonpath={.items[*].status.phase}"]).unwrap(),
+        "Running Running"
+    );
+    assert_eq!(
+        cluster.succeed(&["get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"]).unwrap(),
+        "first first"
+    );
     // Not kwok's thousand: the status that was posted with the node counts.
-    assert_eq!(succeed(&cluster, &["get", "node", "first", "--output=jsonpath={.status.allocatable.cpu}"]), "4");
+    assert_eq!(cluster.succeed(&["get", "node", "first", "--output=jsonpath={.status.allocatable.cpu}"]).unwrap(), "4");
 }
 
 #[test]
@@ -60,9 +66,9 @@ fn a_pod_leaves_as_slowly_as_its_annotation_says() {
     let cluster = Cluster::start().unwrap();
     cluster.apply(&node("first")).unwrap();
     cluster.apply(SLOW_POD).unwrap();
-    succeed(&cluster, &["wait", "--for=condition=Ready", "pod/slow", "--timeout=60s"]);
+    cluster.succeed(&["wait", "--for=condition=Ready", "pod/slow", "--timeout=60s"]).unwrap();
     let begin = Instant::now();
-    succeed(&cluster, &["delete", "pod", "slow", "--timeout=60s"]);
+    cluster.succeed(&["delete", "pod", "slow", "--timeout=60s"]).unwrap();
     let took = begin.elapsed();
     assert!(took >= Duration::from_secs(2), "gone after {took:.1?}");
 }
@@ -77,14 +83,14 @@ fn two_clusters_at_once_do_not_collide() {
     assert_ne!(one.server(), other.server());
     assert_ne!(one.dir(), other.dir());
     one.apply(&node("only-here")).unwrap();
-    assert_eq!(succeed(&one, &["get", "nodes", "--output=name"]).trim(), "node/only-here");
-    assert_eq!(succeed(&other, &["get", "nodes", "--output=name"]).trim(), "");
+    assert_eq!(one.succeed(&["get", "nodes", "--output=name"]).unwrap().trim(), "node/only-here");
+    assert_eq!(other.succeed(&["get", "nodes", "--output=name"]).unwrap().trim(), "");
 
     let dir = one.dir().to_owned();
     drop(one);
     assert!(processes_of(&dir).is_empty(), "dropped, but still running");
     assert!(!dir.exists(), "dropped, but its files are still there");
-    succeed(&other, &["get", "--raw=/readyz"]);
+    other.succeed(&["get", "--raw=/readyz"]).unwrap();
 }
 
 #[test]
@@ -99,19 +105,29 @@ fn a_killed_owner_takes_everything_along() {
         }
     }
     let _turn = turn();
-    let mut owner = Command::new(std::env::current_exe().unwrap())
+    let owner = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_killed_owner_takes_everything_along", "--nocapture"])
         .env(OWNER, "1")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(owner.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut owner = KilledOnDrop(owner);
+    let lines = BufReader::new(owner.0.stdout.take().unwrap()).lines().map_while(Result::ok);
     let dir: PathBuf = lines.into_iter().find_map(|line| line.strip_prefix("dir=").map(Into::into)).unwrap();
     assert_eq!(processes_of(&dir).len(), PROCESSES);
 
-    owner.kill().unwrap();
-    owner.wait().unwrap();
+    drop(owner);
     expect_all_gone(&dir);
+}
+
+/// A child that must not outlive its test, even one that fails half-way.
+struct KilledOnDrop(std::process::Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
@@ -183,12 +199,6 @@ fn supervisor_of(dir: &Path) -> u32 {
 fn kill(pid: u32) {
     let status = Command::new("sh").args(["-c", "kill -9 \"$0\"", &pid.to_string()]).status();
     assert!(status.expect("every machine has sh").success(), "killing {pid}");
-}
-
-fn succeed(cluster: &Cluster, arguments: &[&str]) -> String {
-    let output = cluster.kubectl(arguments).expect("kubectl can be run");
-    assert!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn node(name: &str) -> String {

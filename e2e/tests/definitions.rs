@@ -9,8 +9,10 @@ fn all_definitions_serve_a_fresh_cluster() {
     let cluster = Cluster::start().unwrap();
     for provider in ["aws", "kwok"] {
         Dovetail::apply_crds(&cluster, provider).unwrap();
+        let again = Dovetail::apply_crds(&cluster, provider).unwrap();
+        assert!(again.lines().all(|line| line.ends_with(" unchanged")), "{again}");
     }
-    kubectl(&cluster, &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+    cluster.succeed(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
     create_one_of_each(&cluster);
     columns_are_the_references(&cluster);
     short_names_and_categories_work(&cluster);
@@ -65,14 +67,14 @@ fn columns_are_the_references(cluster: &Cluster) {
         ("provisioners", "NAME AGE", ""),
         ("awsnodetemplates", "NAME AGE", ""),
     ] {
-        assert_eq!(header(&kubectl(cluster, &["get", kind])), usual, "{kind}");
+        assert_eq!(header(&cluster.succeed(&["get", kind]).unwrap()), usual, "{kind}");
         let all = format!("{usual} {wide}");
-        assert_eq!(header(&kubectl(cluster, &["get", kind, "--output=wide"])), all.trim(), "{kind}");
+        assert_eq!(header(&cluster.succeed(&["get", kind, "--output=wide"]).unwrap()), all.trim(), "{kind}");
     }
-    let row = kubectl(cluster, &["get", "nodepool", "dynamic", "--output=wide", "--no-headers"]);
+    let row = cluster.succeed(&["get", "nodepool", "dynamic", "--output=wide", "--no-headers"]).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!((cells[0], cells[1], cells.contains(&"7")), ("dynamic", "default", true), "{row}");
-    let row = kubectl(cluster, &["get", "ec2nodeclass", "default", "--output=wide", "--no-headers"]);
+    let row = cluster.succeed(&["get", "ec2nodeclass", "default", "--output=wide", "--no-headers"]).unwrap();
     assert!(row.contains("node-role"), "{row}");
 }
 
@@ -86,9 +88,9 @@ fn short_names_and_categories_work(cluster: &Cluster) {
         ("kwokncs", "kwoknodeclass.karpenter.kwok.sh/simulated"),
         ("autoscaling", "capacitybuffer.autoscaling.x-k8s.io/buffer"),
     ] {
-        assert_eq!(kubectl(cluster, &["get", short, "--output=name"]).trim(), name);
+        assert_eq!(cluster.succeed(&["get", short, "--output=name"]).unwrap().trim(), name);
     }
-    let category = kubectl(cluster, &["get", "karpenter", "--output=name"]);
+    let category = cluster.succeed(&["get", "karpenter", "--output=name"]).unwrap();
     for name in [
         "nodepool.karpenter.sh/dynamic",
         "nodeclaim.karpenter.sh/claim",
@@ -103,19 +105,12 @@ fn short_names_and_categories_work(cluster: &Cluster) {
 }
 
 fn a_static_pool_scales_and_a_dynamic_one_does_not(cluster: &Cluster) {
-    kubectl(cluster, &["scale", "nodepool", "static", "--replicas=3"]);
-    let replicas = kubectl(cluster, &["get", "nodepool", "static", "--output=jsonpath={.spec.replicas}"]);
+    cluster.succeed(&["scale", "nodepool", "static", "--replicas=3"]).unwrap();
+    let replicas = cluster.succeed(&["get", "nodepool", "static", "--output=jsonpath={.spec.replicas}"]).unwrap();
     assert_eq!(replicas, "3");
     let refused = cluster.kubectl(&["scale", "nodepool", "dynamic", "--replicas=3"]).unwrap();
     let reason = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && reason.contains("between static (replicas set) and dynamic"), "{reason}");
-}
-
-/// Runs kubectl, which must succeed, and returns what it printed.
-fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
-    let output = cluster.kubectl(arguments).unwrap();
-    assert!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn header(table: &str) -> String {

@@ -42,7 +42,9 @@ fn spellings() -> Vec<String> {
             ["1.5", "0.5", "10.25", "1.125", "3.000", "1024.0"].iter().map(|number| format!("{number}{suffix}")),
         );
     }
-    spellings.extend(["1000m", "2000m", "5000000u", "3000000000n", "4000e-3"].map(str::to_owned));
+    spellings.extend(
+        ["1000m", "2000m", "5000000u", "3000000000n", "4000e-3", "+7k", "0001", "5.", "007Gi"].map(str::to_owned),
+    );
     // Half a kibibyte is whole, a quarter of a thousand too; what remains fractional is no count of anything.
     spellings.retain(|text| {
         let exact = text.parse::<Quantity>().unwrap();

@@ -57,27 +57,67 @@ fn a_definition_that_still_stores_v1beta1_is_left_alone_with_advice() {
         "name": "v1beta1", "served": true, "storage": false,
         "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
     }}]);
-    kubectl(&cluster, &["patch", "crd", "nodepools.karpenter.sh", "--type=json", "--patch", &beta.to_string()]);
+    cluster.succeed(&["patch", "crd", "nodepools.karpenter.sh", "--type=json", "--patch", &beta.to_string()]).unwrap();
     let stored = json!({"status": {"storedVersions": ["v1beta1", "v1"]}}).to_string();
     let status = ["patch", "crd", "nodepools.karpenter.sh", "--subresource=status", "--type=merge", "--patch"];
-    kubectl(&cluster, &[&status[..], &[&stored]].concat());
+    cluster.succeed(&[&status[..], &[&stored]].concat()).unwrap();
 
     let before = state(&cluster, &["crds", "nodepools"]);
     let message = Dovetail::apply_crds(&cluster, "aws").unwrap_err().to_string();
-    for words in ["nodepools.karpenter.sh", "v1beta1", "kubectl label", "kubectl patch crd", "nothing was changed"] {
+    for words in ["nodepools.karpenter.sh", "v1beta1", "nothing was changed"] {
         assert!(message.contains(words), "{message} should contain {words}");
     }
     assert_eq!(state(&cluster, &["crds", "nodepools"]), before);
 
-    // The advice works.
-    kubectl(&cluster, &["label", "nodepools.karpenter.sh", "--all", "dovetail.dev/stored-again=true"]);
-    let advised = r#"{"status":{"storedVersions":["v1"]}}"#;
-    assert!(message.contains(advised), "{message} should contain {advised}");
-    kubectl(&cluster, &[&status[..], &[advised]].concat());
+    // The commands of the advice, as they stand in it.
+    let commands: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    assert_eq!(commands.len(), 2, "{message}");
+    for command in commands {
+        cluster.shell(command).unwrap();
+    }
     Dovetail::apply_crds(&cluster, "aws").unwrap();
-    let versions =
-        kubectl(&cluster, &["get", "crd", "nodepools.karpenter.sh", "--output=jsonpath={.spec.versions[*].name}"]);
+    let versions = cluster
+        .succeed(&["get", "crd", "nodepools.karpenter.sh", "--output=jsonpath={.spec.versions[*].name}"])
+        .unwrap();
     assert_eq!(versions, "v1");
+}
+
+#[test]
+fn a_definition_whose_storage_is_v1beta1_asks_for_the_upgrade_first() {
+    let cluster = Cluster::start().unwrap();
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    apply(
+        &cluster,
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "nodepools.karpenter.sh"},
+        "spec": {
+            "group": "karpenter.sh", "scope": "Cluster",
+            "names": {"kind": "NodePool", "listKind": "NodePoolList", "plural": "nodepools", "singular": "nodepool"},
+            "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": schema}],
+        }}),
+    );
+    let message = Dovetail::apply_crds(&cluster, "aws").unwrap_err().to_string();
+    for words in ["nodepools.karpenter.sh", "stores its objects as v1beta1", "upgrade Karpenter", "nothing was changed"]
+    {
+        assert!(message.contains(words), "{message} should contain {words}");
+    }
+    assert_eq!(state(&cluster, &["crds"]).len(), 1);
+}
+
+#[test]
+fn somebody_without_rights_learns_what_is_missing() {
+    let cluster = Cluster::start().unwrap();
+    cluster.succeed(&["create", "serviceaccount", "powerless"]).unwrap();
+    let token = cluster.succeed(&["create", "token", "powerless"]).unwrap();
+    let admin = std::fs::read_to_string(cluster.kubeconfig()).unwrap();
+    let token_line = admin.lines().find(|line| line.trim_start().starts_with("token:")).unwrap();
+    let indent = &token_line[..token_line.find("token:").unwrap()];
+    let kubeconfig = cluster.dir().join("powerless.kubeconfig");
+    std::fs::write(&kubeconfig, admin.replace(token_line, &format!("{indent}token: {}", token.trim()))).unwrap();
+    let arguments = ["crds", "--apply", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let message = Dovetail::run(&arguments).unwrap_err().to_string();
+    assert!(message.contains("is forbidden") && message.contains("that you may read it"), "{message}");
+    assert!(message.lines().count() == 1 && !message.contains("Status {"), "{message}");
 }
 
 /// Does the take-over and checks that every object is, to the last byte, what it was; then that it can still be written.
@@ -97,14 +137,26 @@ fn takes_over(cluster: &Cluster, kinds: &[&str], take_over: impl FnOnce() -> Str
     let before = state(cluster, kinds);
     assert!(kinds.len() <= before.len());
     take_over();
-    kubectl(cluster, &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+    wait_until_ours_are_served(cluster);
     assert_eq!(state(cluster, kinds), before);
-    kubectl(cluster, &["annotate", "nodepool", "default", "touched=true"]);
+    cluster.succeed(&["annotate", "nodepool", "default", "touched=true"]).unwrap();
+}
+
+/// The API server takes a changed definition up a moment after it has stored it; then its explanations are ours.
+fn wait_until_ours_are_served(cluster: &Cluster) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let explained = cluster.succeed(&["explain", "nodepools.spec.weight"]).unwrap();
+        if explained.contains("Pools of higher weight are tried first") {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "still explains itself as:\n{explained}");
+    }
 }
 
 /// Every object of these kinds as the API server has it, managed fields and resource version included.
 fn state(cluster: &Cluster, kinds: &[&str]) -> Vec<Value> {
-    let text = kubectl(cluster, &["get", &kinds.join(","), "--output=json", "--show-managed-fields"]);
+    let text = cluster.succeed(&["get", &kinds.join(","), "--output=json", "--show-managed-fields"]).unwrap();
     let list: Value = serde_json::from_str(&text).unwrap();
     list["items"].as_array().unwrap().clone()
 }
@@ -113,9 +165,9 @@ fn reference_cluster(folders: &[(Module, &str)]) -> Cluster {
     let cluster = Cluster::start().unwrap();
     for folder in reference::folders(folders).unwrap() {
         let folder = format!("--filename={}", folder.display());
-        kubectl(&cluster, &["apply", "--server-side", "--force-conflicts", &folder]);
+        cluster.succeed(&["apply", "--server-side", "--force-conflicts", &folder]).unwrap();
     }
-    kubectl(&cluster, &["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
+    cluster.succeed(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]).unwrap();
     cluster
 }
 
@@ -147,10 +199,4 @@ fn claim(group: &str, kind: &str) -> Value {
 
 fn apply(cluster: &Cluster, object: &Value) {
     cluster.apply(&object.to_string()).unwrap();
-}
-
-fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
-    let output = cluster.kubectl(arguments).unwrap();
-    assert!(output.status.success(), "kubectl {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }

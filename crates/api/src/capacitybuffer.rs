@@ -1,7 +1,5 @@
 //! `autoscaling.x-k8s.io/v1beta1` CapacityBuffer: room that is kept free for pods that do not exist yet.
 
-use std::collections::BTreeMap;
-
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,8 +59,9 @@ pub struct CapacityBufferSpec {
     #[schemars(range(min = 0))]
     pub percentage: Option<i32>,
     /// The most that all chunks together may ask for.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: ResourceList,
+    // Present and empty is not the same as absent: the schema asks only whether it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ResourceList>,
 }
 
 fn default_strategy() -> String {
@@ -87,7 +86,7 @@ pub struct ScalableRef {
     pub name: String,
 }
 
-/// What was made of the spec.
+/// Observed state of the buffer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapacityBufferStatus {

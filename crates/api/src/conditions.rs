@@ -19,6 +19,8 @@ use crate::schema;
 
 pub const READY: &str = "Ready";
 
+const MOST_MESSAGE_BYTES: usize = 32768;
+
 const AWAITING_RECONCILIATION: &str = "AwaitingReconciliation";
 const AWAITING_MESSAGE: &str = "object is awaiting reconciliation";
 const RECONCILING_DEPENDENTS: &str = "ReconcilingDependents";
@@ -166,7 +168,7 @@ impl<'a> Conditions<'a> {
             observed_generation: Some(self.generation),
             last_transition_time,
             reason: reason.to_owned(),
-            message: message.to_owned(),
+            message: cut(message).to_owned(),
         };
         if old == Some(&new) {
             return false;
@@ -224,6 +226,11 @@ impl<'a> Conditions<'a> {
         };
         self.set(READY, status, reason, &message.join(", "));
     }
+}
+
+/// As much of a message as the schema lets through; a status that is too long would not be stored at all.
+fn cut(message: &str) -> &str {
+    &message[..message.floor_char_boundary(MOST_MESSAGE_BYTES)]
 }
 
 #[cfg(test)]

@@ -59,6 +59,38 @@ impl Crd {
         self.document["spec"]["versions"].as_array().into_iter().flatten().filter_map(|v| v["name"].as_str()).collect()
     }
 
+    /// Why this definition cannot replace the one that a cluster has, and what to do about it.
+    ///
+    /// An object that was last written in a version that we do not serve cannot be read through our definition. The release
+    /// that knows the version must write it again first; only then may the version be forgotten.
+    pub fn obstacle_over(&self, existing: &CustomResourceDefinition) -> Option<String> {
+        let served = self.versions();
+        let name = self.name();
+        let stored = existing.status.as_ref().and_then(|status| status.stored_versions.clone()).unwrap_or_default();
+        let stale: Vec<&str> = stored.iter().map(String::as_str).filter(|v| !served.contains(v)).collect();
+        let storage =
+            existing.spec.versions.iter().find(|version| version.storage).map(|version| version.name.as_str());
+        match storage {
+            Some(storage) if !served.contains(&storage) => Some(format!(
+                "{name} stores its objects as {storage}, which is not served here; upgrade Karpenter to a release that stores {} \
+                 (1.0 or newer), let it convert the objects, and run this again",
+                served.join(", ")
+            )),
+            _ if stale.is_empty() => None,
+            _ => {
+                let scope = if existing.spec.scope == "Namespaced" { " --all-namespaces" } else { "" };
+                let kept = served.join("\",\"");
+                Some(format!(
+                    "{name} may still hold objects stored as {}; while the release that serves it runs, store them again with \
+                     `kubectl get {name}{scope} --output=json | kubectl replace --filename=-`, say that none is left with \
+                     `kubectl patch crd {name} --subresource=status --type=merge \
+                     --patch='{{\"status\":{{\"storedVersions\":[\"{kept}\"]}}}}'`, and run this again",
+                    stale.join(", ")
+                ))
+            }
+        }
+    }
+
     pub fn to_value(&self) -> &Value {
         &self.document
     }

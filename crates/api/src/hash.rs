@@ -15,7 +15,12 @@ pub const NODE_POOL_HASH_VERSION: &str = "dovetail-1";
 /// The order of lists does not count, an empty field equals an absent one, and durations count by length. Requirements are
 /// left out, because drift compares those by meaning.
 pub fn node_pool_hash(pool: &NodePoolSpec) -> String {
-    let mut template = serde_json::to_value(&pool.template).expect("a template is plain data");
+    let mut template = pool.template.clone();
+    // A taint without a value and one with an empty value are the same taint. An empty label value is a value.
+    for taint in template.spec.taints.iter_mut().chain(&mut template.spec.startup_taints) {
+        taint.value = taint.value.take().filter(|value| !value.is_empty());
+    }
+    let mut template = serde_json::to_value(&template).expect("a template is plain data");
     if let Some(spec) = template["spec"].as_object_mut() {
         spec.remove("requirements");
         spec.remove("expireAfter");
@@ -31,7 +36,6 @@ pub fn node_pool_hash(pool: &NodePoolSpec) -> String {
 fn canonical(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
-        Value::String(text) if text.is_empty() => None,
         Value::Array(items) => {
             let mut items: Vec<String> = items.into_iter().filter_map(canonical).map(|item| item.to_string()).collect();
             items.sort();
@@ -130,6 +134,9 @@ mod tests {
         assert_eq!(hash_with("/template/spec/expireAfter", json!("60m")), original());
         let bare = |labels: Value| hash_with("/template/metadata", json!({"labels": labels}));
         assert_eq!(bare(json!({})), hash_with("/template/metadata", json!({})));
+        assert_ne!(bare(json!({})), bare(json!({"gpu": ""})), "a label without a value is still a label");
+        let empty_value = json!([{"key": "c", "value": "", "effect": "NoSchedule"}]);
+        assert_eq!(hash_with("/template/spec/startupTaints", empty_value), original());
     }
 
     #[test]

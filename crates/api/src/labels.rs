@@ -1,4 +1,4 @@
-//! Every key that the reference's API spells out, and the classes of label keys that decide who may set them.
+//! Keys that the API spells out, and the classes of label keys that decide who may set them.
 
 pub const NODE_POOL: &str = "karpenter.sh/nodepool";
 pub const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
@@ -29,10 +29,13 @@ pub mod annotations {
     pub const MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed";
     pub const REQUESTED_DRA_DRIVERS: &str = "karpenter.sh/requested-dra-drivers";
     pub const PRICE_OVERLAY_APPLIED: &str = "karpenter.sh/price-overlay-applied";
+    pub const BUFFER_POD: &str = "karpenter.sh/capacity-buffer-fake-pod";
+    pub const BUFFER_NAME: &str = "karpenter.sh/capacity-buffer-name";
+    pub const BUFFER_NAMESPACE: &str = "karpenter.sh/capacity-buffer-namespace";
     pub const CAPACITY_OVERLAY_APPLIED: &str = "karpenter.sh/capacity-overlay-applied";
 }
 
-/// Taint keys with the one effect that each is used with.
+/// Taint keys. `DISRUPTED` is used with NoSchedule, `UNREGISTERED` with NoExecute.
 pub mod taints {
     pub const DISRUPTED: &str = "karpenter.sh/disrupted";
     pub const UNREGISTERED: &str = "karpenter.sh/unregistered";

@@ -4,7 +4,8 @@
 //! conditions, and the custom resource definitions that an API server validates them with.
 //! May touch: serde, schemars, kube's derive, `k8s-openapi`.
 //! Must not touch: a client, a clock, the network, any other room.
-//! Invariants: a manifest that the reference accepts decodes here and encodes back to the same meaning; each CRD is
+//! Invariants: an object that an API server with these definitions hands out decodes here and encodes back to the same
+//! meaning; each CRD is
 //! printed from the type that decodes it, so the two cannot disagree; every function is pure.
 
 pub mod aws;

@@ -90,7 +90,7 @@ impl ResourceRequirements {
     }
 }
 
-/// What became of the wish.
+/// Observed state of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaimStatus {

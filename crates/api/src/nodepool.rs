@@ -220,13 +220,13 @@ pub struct Budget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxItems" = 50, "x-kubernetes-list-type" = "set"))]
     pub reasons: Option<Vec<DisruptionReason>>,
-    /// When the budget begins to apply: a cron expression in UTC, or a macro such as `@daily`. Needs `duration`.
+    /// When the budget starts to apply: a cron expression in UTC, or a macro such as `@daily`. Needs `duration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend(
         "pattern" = r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$",
     ))]
     pub schedule: Option<String>,
-    /// How long the budget applies after each begin, in hours and minutes. Needs `schedule`.
+    /// How long the budget applies after each start, in hours and minutes. Needs `schedule`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$"))]
     pub duration: Option<Duration>,

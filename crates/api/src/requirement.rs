@@ -34,7 +34,7 @@ pub struct Requirement {
         "x-kubernetes-list-type" = "atomic",
     ))]
     pub values: Vec<String>,
-    /// Alpha: how many different values of the key the instance types of one node must leave open.
+    /// Alpha: the least number of different values of the key among the instance types that a NodeClaim lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::min_values")]
     pub min_values: Option<i64>,

@@ -145,7 +145,8 @@ fn lost(path: &str, before: &Value, after: &Value) -> Vec<String> {
     }
 }
 
-/// An empty list or map may be left out; nothing reads it differently from an absent one.
+/// An empty list or map may be left out where our types keep no difference: we never write a user's spec back, so no
+/// rule that asks whether such a field is there can be tripped by us.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),

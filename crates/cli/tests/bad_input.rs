@@ -9,6 +9,8 @@ fn check(arguments: &[&str], code: i32, words: &[&str]) {
         .args(arguments)
         .env_remove("KUBECONFIG")
         .env_remove("KUBERNETES_SERVICE_HOST")
+        .env_remove("HTTPS_PROXY")
+        .env_remove("https_proxy")
         .env("HOME", "/nonexistent")
         .env("RUST_BACKTRACE", "1")
         .output()
@@ -47,7 +49,7 @@ fn an_unknown_flag_or_value_ends_with_2_and_names_what_there_is() {
 
 #[test]
 fn an_unreadable_kubeconfig_ends_with_1_and_names_the_file() {
-    check(&["crds", "--apply", "--kubeconfig", "/no/such/file"], 1, &["/no/such/file", "--kubeconfig"]);
+    check(&["crds", "--apply", "--kubeconfig", "/no/such/file"], 1, &["/no/such/file", "readable"]);
     let garbage = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(garbage.path(), "{not yaml").unwrap();
     let path = garbage.path().to_str().unwrap();
@@ -66,6 +68,22 @@ fn an_unknown_context_ends_with_1_and_names_it() {
     let file = kubeconfig("https://127.0.0.1:1");
     let path = file.path().to_str().unwrap();
     check(&["crds", "--apply", "--kubeconfig", path, "--context", "prod"], 1, &["\"prod\"", "--context"]);
+}
+
+#[test]
+fn a_broken_kubeconfig_of_the_environment_is_not_passed_over() {
+    let garbage = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(garbage.path(), "{not yaml").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_dovetail"))
+        .args(["crds", "--apply"])
+        .env("KUBECONFIG", garbage.path())
+        .env("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        .env("KUBERNETES_SERVICE_PORT", "1")
+        .output()
+        .unwrap();
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{line}");
+    assert!(line.contains("KUBECONFIG") && line.lines().count() == 1, "{line}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub enum Reason {
 pub struct Budget {
     pub nodes: BudgetNodes,
     /// The reasons it limits; unset means all. An empty set means all, too, since a budget that limits nothing is not
-    /// what its author meant; it stays visible here so that someone can warn about it. Upstream ignores such a budget.
+    /// what its author meant; it stays visible here so that someone can warn about it. Upstream ignores such a budget. Decision 0012.
     pub reasons: Option<BTreeSet<Reason>>,
     /// When it limits; unset means always.
     pub window: Option<Window>,

@@ -12,6 +12,8 @@ pub mod ids;
 pub mod instance;
 pub mod labels;
 pub mod node;
+pub mod overlay;
+pub mod plan;
 pub mod pod;
 pub mod pool;
 pub mod price;

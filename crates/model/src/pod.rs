@@ -41,7 +41,7 @@ pub struct Pod {
 }
 
 /// What a pod asks of its node. Replicas ask alike.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wants {
     /// The node selector.
     pub selector: Requirements,
@@ -61,7 +61,7 @@ pub struct Wants {
     pub has_resource_claims: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weighted<T> {
     pub weight: i32,
     pub item: T,

@@ -44,7 +44,7 @@ impl fmt::Display for Operator {
 }
 
 /// The states that one label may be in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     /// Whether `values` are the excluded ones.
     complement: bool,

@@ -10,7 +10,7 @@ use crate::ids::ResourceName;
 /// Cpu, memory, disk and pods, plus whatever else a cluster counts.
 ///
 /// Cpu is in thousandths of a core, memory and disk in bytes, all others in units. An absent extended resource is zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
     pub cpu_milli: i64,
     pub memory_bytes: i64,
@@ -20,7 +20,7 @@ pub struct Resources {
 }
 
 /// One axis of [`Resources`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     Cpu,
     Memory,

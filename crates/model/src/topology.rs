@@ -8,7 +8,7 @@ use crate::labels::Labels;
 use crate::requirements::Requirements;
 
 /// Which pods are meant, by their labels. `Nothing` selects no pod, an empty set of requirements every pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Selector {
     Nothing,
     Matching(Requirements),
@@ -27,7 +27,7 @@ impl Selector {
 }
 
 /// Which namespaces the pods are looked for in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Namespaces {
     All,
     Listed(BTreeSet<Namespace>),
@@ -43,7 +43,7 @@ impl Namespaces {
 }
 
 /// Keep the counts of matching pods in any two domains within a distance.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spread {
     /// The label whose values are the domains.
     pub key: Arc<str>,
@@ -59,7 +59,7 @@ pub struct Spread {
     pub node_taints: Policy,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpreadMode {
     /// A pod that would break it stays pending.
     DoNotSchedule,
@@ -67,14 +67,14 @@ pub enum SpreadMode {
     ScheduleAnyway,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     Honor,
     Ignore,
 }
 
 /// Other pods, and the label in whose domain they count as near.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PodTerm {
     pub key: Arc<str>,
     pub selector: Selector,

@@ -7,7 +7,7 @@ use crate::ids::{DriverName, VolumeId};
 use crate::requirements::Requirements;
 
 /// The volumes of one pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Volumes {
     /// Where the volumes can be, together: one of these must hold. Empty means anywhere.
     pub alternatives: Vec<Requirements>,

@@ -1,6 +1,6 @@
 //! From "which cluster?" to a client, with an answer for people when it does not work.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -26,13 +26,15 @@ pub struct Connection {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("cannot use kubeconfig {}; pass a readable file with --kubeconfig", path.display())]
-    Kubeconfig { path: PathBuf, source: KubeconfigError },
+    #[error("cannot use the kubeconfig {place}; name a readable one")]
+    Kubeconfig { place: String, source: KubeconfigError },
     #[error("no cluster is configured; pass --kubeconfig FILE or set KUBECONFIG")]
-    NoCluster { source: kube::config::InferConfigError },
+    NoCluster { source: kube::config::InClusterError },
     #[error("the kubeconfig's context {context:?} does not work; pick another one with --context")]
     Context { context: String, source: KubeconfigError },
-    #[error("cannot set up a connection to {address}; check the certificates and credentials in the kubeconfig")]
+    #[error(
+        "cannot set up a connection to {address}; check the certificates, credentials and proxy that the kubeconfig names"
+    )]
     Setup { address: String, source: kube::Error },
 }
 
@@ -46,15 +48,12 @@ pub async fn connect(choice: &ClusterChoice) -> Result<Connection, ConnectError>
     Ok(Connection { client, address })
 }
 
+/// A kubeconfig that is named but broken is an error. Falling back to the pod's own cluster would write to a cluster that
+/// nobody meant.
 async fn read_config(choice: &ClusterChoice) -> Result<Config, ConnectError> {
     let options = KubeConfigOptions { context: choice.context.clone(), ..KubeConfigOptions::default() };
-    let kubeconfig = match &choice.kubeconfig {
-        Some(path) => read_file(path)?,
-        None if choice.context.is_some() => {
-            let path = PathBuf::from("from KUBECONFIG");
-            Kubeconfig::read().map_err(|source| ConnectError::Kubeconfig { path, source })?
-        }
-        None => return Config::infer().await.map_err(|source| ConnectError::NoCluster { source }),
+    let Some(kubeconfig) = named_kubeconfig(choice)? else {
+        return Config::incluster().map_err(|source| ConnectError::NoCluster { source });
     };
     let context = choice.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     Config::from_custom_kubeconfig(kubeconfig, &options)
@@ -62,6 +61,15 @@ async fn read_config(choice: &ClusterChoice) -> Result<Config, ConnectError> {
         .map_err(|source| ConnectError::Context { context, source })
 }
 
-fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
-    Kubeconfig::read_from(path).map_err(|source| ConnectError::Kubeconfig { path: path.to_owned(), source })
+/// The kubeconfig of the choice, of the environment, or of the home directory, whichever comes first.
+fn named_kubeconfig(choice: &ClusterChoice) -> Result<Option<Kubeconfig>, ConnectError> {
+    let failed = |place: String| move |source| ConnectError::Kubeconfig { place, source };
+    if let Some(path) = &choice.kubeconfig {
+        return Kubeconfig::read_from(path).map(Some).map_err(failed(path.display().to_string()));
+    }
+    if let Some(kubeconfig) = Kubeconfig::from_env().map_err(failed("of KUBECONFIG".to_owned()))? {
+        return Ok(Some(kubeconfig));
+    }
+    let home = std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
+    home.map(|path| Kubeconfig::read_from(&path).map_err(failed(path.display().to_string()))).transpose()
 }

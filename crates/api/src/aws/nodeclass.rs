@@ -103,7 +103,7 @@ pub struct EC2NodeClassSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-kubernetes-validations" = tag_rules()))]
     pub tags: BTreeMap<String, String>,
-    /// Settings of the kubelet, passed on as they are and checked by the controller.
+    /// Settings of the kubelet, passed on as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub kubelet: Option<BTreeMap<String, Value>>,
@@ -117,7 +117,7 @@ pub struct EC2NodeClassSpec {
     /// What is done with local disks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance_store_policy: Option<InstanceStorePolicy>,
-    /// Network interfaces beyond the default one.
+    /// All network interfaces, the primary one (card 0, device 0) included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 150, "x-kubernetes-validations" = rules(&[
         (
@@ -136,7 +136,7 @@ pub struct EC2NodeClassSpec {
     /// How machines may reach the instance metadata service.
     #[serde(default)]
     pub metadata_options: MetadataOptions,
-    /// Idle time-outs of tracked connections.
+    /// Idle timeouts of tracked connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_tracking: Option<ConnectionTracking>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -158,3 +158,12 @@ fn a_claim_condition_without_reason_or_message_still_decodes() {
     let condition: Condition = serde_json::from_str(wire).unwrap();
     assert_eq!((condition.reason.as_str(), condition.message.as_str()), ("", ""));
 }
+
+#[test]
+fn a_message_is_cut_to_what_the_schema_allows() {
+    let mut list = Vec::new();
+    with(&metadata(1), &mut list, 2_000).set("Launched", Unknown, "LaunchFailed", &"\u{e9}".repeat(20_000));
+    let launched = list.iter().find(|condition| condition.type_ == "Launched").unwrap();
+    assert_eq!(launched.message.len(), 32768);
+    assert!(launched.message.chars().all(|c| c == '\u{e9}'));
+}

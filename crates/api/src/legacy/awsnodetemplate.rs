@@ -27,7 +27,7 @@ pub struct AWSNodeTemplateSpec {
     /// Left over from the time when the same block stood inside a Provisioner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
-    /// Left over likewise.
+    /// Left over from the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -68,6 +68,7 @@ pub struct LegacyTaint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     pub effect: String,
+    /// When the taint was added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_added: Option<Time>,
 }
@@ -140,6 +141,7 @@ pub struct Consolidation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProvisionerStatus {
+    /// When the provisioner last launched a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scale_time: Option<Time>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -143,7 +143,7 @@ fn a_window_longer_than_the_recurrence_never_closes() {
 
 #[test]
 fn odd_windows_are_as_active_as_upstream_has_them() {
-    // A schedule that never comes is always on; a delay is on if it fits into the duration; no duration is never on.
+    // A schedule that never comes is always on; a window of no length never is.
     check_active("0 0 30 2 * during 1h", NOON, true);
     check_active("* * * * * during 0s", "2024-01-07T00:00:00Z", false);
     check_active(" @daily  during 48h", NOON, true);

@@ -6,7 +6,7 @@ use super::Requirement;
 use crate::labels::{HOSTNAME, Labels, WellKnown};
 
 /// Requirements by key. A key that is not here may be anything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Requirements(BTreeMap<Arc<str>, Requirement>);
 
 /// What a key means that one side asks for and the other does not define.
