@@ -1,0 +1,85 @@
+//! What pools and reservations have left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::ids::{PoolName, ReservationId};
+use model::node::{Node, Progress};
+use model::plan::{Plan, PlannedClaim};
+use model::pool::{BrokenLimit, Pool};
+use model::resources::Resources;
+use model::snapshot::Snapshot;
+
+use crate::machine::{Order, machines};
+use crate::violation::Violation;
+
+/// Limits that a plan's claims break. A pool that gets no claim may be over its limit: that is not this plan's doing.
+pub(crate) fn broken(snapshot: &Snapshot, plan: &Plan) -> Vec<Violation> {
+    let growing: BTreeSet<&PoolName> = plan.claims.iter().map(|claim| &claim.pool).collect();
+    let pools = growing.into_iter().filter_map(|name| snapshot.pools.get(name));
+    pools.flat_map(|pool| broken_of(snapshot, plan, pool)).collect()
+}
+
+fn broken_of(snapshot: &Snapshot, plan: &Plan, pool: &Pool) -> Vec<Violation> {
+    let standing = snapshot.nodes.values().filter(|node| node.pool.as_ref() == Some(&pool.name) && !node.is_leaving);
+    let planned = plan.claims.iter().filter(|claim| claim.pool == pool.name);
+    let sizes = standing.map(|node| size(node)).chain(planned.map(|claim| largest(snapshot, pool, claim)));
+    let (nodes, used) = sizes.fold((0_i64, Resources::default()), |(nodes, used), one| (nodes + 1, used.plus(&one)));
+    let by_count = pool.limits.nodes.map(|limit| ("nodes".into(), limit, nodes));
+    let by_resource = pool.limits.resources.iter().map(|(axis, limit)| (axis.name().into(), *limit, used.get(axis)));
+    by_count
+        .into_iter()
+        .chain(by_resource)
+        .filter(|(_, limit, would_be)| would_be > limit)
+        .map(|(resource, limit, would_be)| Violation::Limit {
+            pool: pool.name.clone(),
+            limit: BrokenLimit { resource, limit, would_be },
+        })
+        .collect()
+}
+
+/// What a node counts for. One that has not launched may become any of its types, so it counts for all of them.
+fn size(node: &Node) -> Resources {
+    match &node.progress {
+        Progress::Unlaunched { types, .. } => {
+            types.iter().fold(node.capacity.clone(), |most, instance| most.max(&instance.capacity))
+        }
+        _ => node.capacity.clone(),
+    }
+}
+
+/// The most of each resource that a claim may bring, for the cloud may pick the largest of its types.
+fn largest(snapshot: &Snapshot, pool: &Pool, claim: &PlannedClaim) -> Resources {
+    let listed = pool.instance_types.iter().filter(|instance| claim.types.contains(&instance.name));
+    let by_type = listed.fold(Resources::default(), |most, instance| most.max(&instance.capacity));
+    // Some ways to buy a type bring more than the type itself says.
+    let bought = Order::of_claim(snapshot, claim).map(|order| machines(&order)).unwrap_or_default();
+    bought.iter().fold(by_type, |most, machine| most.max(&machine.capacity))
+}
+
+/// Reservations that more claims hold than machines are left. A claim holds one of each that it lists, for it may use any.
+pub(crate) fn overused(snapshot: &Snapshot, plan: &Plan) -> Vec<Violation> {
+    let mut holders: BTreeMap<&ReservationId, usize> = BTreeMap::new();
+    for claim in &plan.claims {
+        for id in claim.reservations.iter().collect::<BTreeSet<_>>() {
+            *holders.entry(id).or_default() += 1;
+        }
+    }
+    let mut found = Vec::new();
+    for (id, claims) in holders {
+        // A reservation that nobody sells is a fault of the claim that lists it.
+        if let Some(left) = left(snapshot, id)
+            && claims > left as usize
+        {
+            found.push(Violation::ReservationOverused { id: id.clone(), claims, left });
+        }
+    }
+    found
+}
+
+/// Several offerings may speak of one reservation, and the least optimistic is believed.
+fn left(snapshot: &Snapshot, id: &ReservationId) -> Option<u32> {
+    let types = snapshot.pools.values().flat_map(|pool| &pool.instance_types);
+    let reservations =
+        types.flat_map(|instance| &instance.offerings).filter_map(|offering| offering.reservation.as_ref());
+    reservations.filter(|reservation| reservation.id == *id).map(|reservation| reservation.left).min()
+}
