@@ -1,0 +1,56 @@
+//! Where pods go.
+//!
+//! `solve` answers one question about one snapshot. It works on numbers (`world`), seats pods one by one, most important
+//! first (`greedy`), and writes the result down in words (`finish`) with a reason for every pod that stays without a place
+//! (`explain`).
+
+mod bits;
+mod claims;
+mod classes;
+mod explain;
+mod finish;
+mod greedy;
+mod hash;
+mod lift;
+mod limits;
+mod machines;
+mod topology;
+mod wishes;
+mod words;
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+use model::ids::NodeName;
+use model::plan::Plan;
+use model::pod::Pod;
+use model::snapshot::Snapshot;
+
+use greedy::Greedy;
+use world::World;
+
+/// What is to be answered.
+#[derive(Clone, Debug)]
+pub struct Question<'a> {
+    /// The pods that need a place. Where they stand now does not count.
+    pub pods: Vec<&'a Pod>,
+    /// Nodes to leave out, as if they were gone.
+    pub without: BTreeSet<NodeName>,
+    /// The most candidate evaluations to spend.
+    pub effort: u64,
+}
+
+/// Finds places for pods. The same snapshot, question and effort give the same plan, byte for byte.
+///
+/// Setting `cancel` ends the work at the next step with what has been found so far.
+pub fn solve(snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) -> Plan {
+    let mut pods = question.pods.clone();
+    // Whoever asks may list pods in any order; the answer must not depend on it.
+    pods.sort_by(|a, b| a.name.cmp(&b.name));
+    pods.dedup_by(|a, b| a.name == b.name);
+    let world = World::build(snapshot, pods, &question.without);
+    let mut greedy = Greedy::new(&world, question.effort);
+    greedy.run(cancel);
+    finish::finish(greedy)
+}

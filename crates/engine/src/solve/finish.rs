@@ -1,0 +1,124 @@
+//! From numbers back to words: the plan that others read.
+
+use std::collections::BTreeMap;
+
+use model::ids::TypeName;
+use model::instance::CapacityType;
+use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, Labels};
+use model::plan::{Plan, PlannedClaim, Target};
+use model::price::Price;
+use model::requirements::{Operator, Requirement, Requirements};
+use model::resources::Resources;
+use model::why::ClaimReason;
+
+use super::claims::Claim;
+use super::explain;
+use super::greedy::{Greedy, Seat};
+
+/// Writes the plan down. Claims settle their lists in the order in which they were opened.
+pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
+    for number in 0..greedy.claims.len() {
+        let mut claim = greedy.claims[number].clone();
+        greedy.limits.settle(greedy.world, &mut claim);
+        greedy.claims[number] = claim;
+    }
+    let unplaced = explain::unplaced(&greedy);
+    let pods = &greedy.world.pods;
+    let target = |seat: Seat| match seat {
+        Seat::Site(site) => Target::Node(greedy.world.sites[site].node.name.clone()),
+        Seat::Claim(claim) => Target::Claim(claim),
+    };
+    let placements = greedy.order.iter().filter_map(|pod| Some((pods[*pod].name.clone(), target(greedy.seats[*pod]?))));
+    Plan {
+        placements: placements.collect(),
+        claims: greedy.claims.iter().map(|claim| planned(&greedy, claim)).collect(),
+        unplaced,
+        steps: greedy.steps,
+    }
+}
+
+fn planned(greedy: &Greedy<'_, '_>, claim: &Claim) -> PlannedClaim {
+    let world = greedy.world;
+    let template = &world.templates[claim.template];
+    let prices = prices(greedy, claim);
+    let most = world.snapshot.policy.max_types_per_claim;
+    let types: Vec<TypeName> = prices.iter().take(most).map(|(_, name)| name.clone()).collect();
+    let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&world.pods[*pod].requests));
+    let price = prices.first().map_or(Price::ZERO, |(price, _)| *price);
+    let pods: Vec<_> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
+    PlannedClaim {
+        pool: template.pool.name.clone(),
+        requirements: requirements(greedy, claim, &types),
+        pods: pods.clone(),
+        requests: requests.plus(&least_daemons(greedy, claim)),
+        labels: custom_labels(greedy, claim),
+        reservations: Vec::new(),
+        is_min_values_relaxed: claim.is_min_values_relaxed,
+        price,
+        reason: ClaimReason {
+            pods,
+            binding: None,
+            price,
+            cheapest: types.first().cloned(),
+            runner_up: prices.get(1).map(|(price, name)| (name.clone(), *price)),
+        },
+        types,
+    }
+}
+
+/// Every type that the claim may become with its cheapest price, cheapest first.
+fn prices(greedy: &Greedy<'_, '_>, claim: &Claim) -> Vec<(Price, TypeName)> {
+    let machines = &greedy.world.machines;
+    let shapes = machines.shapes_for(|key| &claim.states[key]);
+    let mut cheapest: BTreeMap<TypeName, Price> = BTreeMap::new();
+    for machine in claim.machines.iter() {
+        let Some(sale) = machines.cheapest_sale(machine, &shapes) else { continue };
+        let name = machines.all[machine].instance_type.name.clone();
+        let price = cheapest.entry(name).or_insert(sale.price);
+        *price = (*price).min(sale.price);
+    }
+    let mut prices: Vec<(Price, TypeName)> = cheapest.into_iter().map(|(name, price)| (price, name)).collect();
+    prices.sort();
+    prices
+}
+
+/// What the claim asks for, with the types and capacity types that are on sale for it.
+fn requirements(greedy: &Greedy<'_, '_>, claim: &Claim, types: &[TypeName]) -> Requirements {
+    let machines = &greedy.world.machines;
+    let shapes = machines.shapes_for(|key| &claim.states[key]);
+    let mut requirements = claim.requirements.clone();
+    requirements.remove(HOSTNAME);
+    requirements.add(INSTANCE_TYPE, Requirement::new(Operator::In, types.iter().map(TypeName::as_str)));
+    let kept = claim.machines.iter().filter(|machine| types.contains(&machines.all[*machine].instance_type.name));
+    let sales = kept.flat_map(|machine| machines.all[machine].sales.iter().filter(|sale| shapes.contains(sale.shape)));
+    let capacity_types: std::collections::BTreeSet<CapacityType> =
+        sales.filter_map(|sale| sale.offering.capacity_type()).collect();
+    requirements.add(CAPACITY_TYPE, Requirement::new(Operator::In, capacity_types.iter().map(|kind| kind.as_str())));
+    requirements
+}
+
+/// A value for every label that only requirements speak of, so that the node has what its pods asked for.
+fn custom_labels(greedy: &Greedy<'_, '_>, claim: &Claim) -> Labels {
+    let template = &greedy.world.templates[claim.template].pool.template;
+    let well_known = &greedy.world.snapshot.well_known;
+    let custom = claim.requirements.iter().filter(|(key, requirement)| {
+        !well_known.contains(key)
+            && ***key != *HOSTNAME
+            && !template.labels.contains_key(*key)
+            && !requirement.allows_absent()
+    });
+    custom.filter_map(|(key, requirement)| Some((key.clone(), requirement.any()?))).collect()
+}
+
+/// What daemons add at least, whichever machine comes.
+fn least_daemons(greedy: &Greedy<'_, '_>, claim: &Claim) -> Resources {
+    let groups = greedy.world.templates[claim.template].daemons.iter();
+    let possible = groups.filter(|group| group.machines.intersects(&claim.machines));
+    let least =
+        possible.map(|group| group.requests.clone()).reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a.min(b)).collect());
+    let mut resources = Resources::default();
+    for (axis, amount) in greedy.world.machines.axes().iter().zip(least.unwrap_or_default()) {
+        resources.set(axis.clone(), amount);
+    }
+    resources
+}

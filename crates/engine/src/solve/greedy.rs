@@ -1,0 +1,329 @@
+//! The first complete plan: most important pods first, each on the first place that takes it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::snapshot::MinValuesPolicy;
+use model::taints::first_untolerated;
+use model::volume::first_overfull;
+
+use super::bits::Bits;
+use super::claims::{Candidate, Claim, Refusal, View, conflict};
+use super::classes::{Class, classify};
+use super::lift::{Constraint, Lift};
+use super::limits::Limits;
+use super::topology::{Ground, Spot, Topology};
+use super::world::World;
+
+/// A plan in the making.
+pub(crate) struct Greedy<'w, 'a> {
+    pub(crate) world: &'w World<'a>,
+    pub(crate) classes: Vec<Class<'a>>,
+    pub(crate) class_of: Vec<usize>,
+    pub(crate) topology: Topology,
+    pub(crate) limits: Limits,
+    pub(crate) claims: Vec<Claim>,
+    /// What is left on each site, and what its new pods brought.
+    sites: Vec<Taken>,
+    /// Where each pod went.
+    pub(crate) seats: Vec<Option<Seat>>,
+    /// Pods in the order in which they were seated.
+    pub(crate) order: Vec<usize>,
+    pub(crate) steps: u64,
+    effort: u64,
+    memory: Vec<Vec<Memory>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seat {
+    Site(usize),
+    Claim(usize),
+}
+
+struct Taken {
+    free: Vec<i64>,
+    ports: Vec<model::pod::HostPort>,
+    attached: model::volume::Attachments,
+}
+
+/// What a rung has learned: places that will never take it.
+#[derive(Clone, Default)]
+struct Memory {
+    closed_sites: Bits,
+    closed_claims: Vec<bool>,
+}
+
+/// Why the work ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfEffort;
+
+impl<'w, 'a> Greedy<'w, 'a> {
+    pub(crate) fn new(world: &'w World<'a>, effort: u64) -> Self {
+        let mut topology = Topology::new();
+        let (classes, class_of) = classify(world, &mut topology);
+        topology.count_standing(world);
+        let sites = world.sites.iter();
+        let sites = sites.map(|s| Taken { free: s.free.clone(), ports: s.ports.clone(), attached: s.attached.clone() });
+        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Vec::new() };
+        Self {
+            world,
+            limits: Limits::new(world),
+            memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
+            classes,
+            class_of,
+            topology,
+            claims: Vec::new(),
+            sites: sites.collect(),
+            seats: vec![None; world.pods.len()],
+            order: Vec::new(),
+            steps: 0,
+            effort,
+        }
+    }
+
+    /// Seats pods until a whole round seats nobody more. Pods that wait for others' company get their chance that way.
+    pub(crate) fn run(&mut self, cancel: &AtomicBool) {
+        let mut waiting = self.queue();
+        loop {
+            let mut failed: Vec<bool> = vec![false; self.classes.len()];
+            let mut left = Vec::new();
+            let before = self.order.len();
+            for (turn, pod) in waiting.iter().enumerate() {
+                // Nobody who is exactly like one that found no place will find one, as long as nobody was seated since.
+                let class = self.class_of[*pod];
+                if failed[class] {
+                    left.push(*pod);
+                    continue;
+                }
+                match self.seat(*pod, cancel) {
+                    Ok(true) => failed.iter_mut().for_each(|failed| *failed = false),
+                    Ok(false) => {
+                        failed[class] = true;
+                        left.push(*pod);
+                    }
+                    Err(OutOfEffort) => {
+                        left.extend(&waiting[turn..]);
+                        return;
+                    }
+                }
+            }
+            if left.is_empty() || self.order.len() == before {
+                return;
+            }
+            waiting = left;
+        }
+    }
+
+    /// Most important first, then largest, then oldest.
+    fn queue(&self) -> Vec<usize> {
+        let pods = &self.world.pods;
+        let mut queue: Vec<usize> = (0..pods.len()).collect();
+        queue.sort_by(|a, b| {
+            let (a, b) = (pods[*a], pods[*b]);
+            let size = |pod: &model::pod::Pod| (pod.requests.cpu_milli, pod.requests.memory_bytes);
+            (b.priority, size(b))
+                .cmp(&(a.priority, size(a)))
+                .then((a.created, &a.uid, &a.name).cmp(&(b.created, &b.uid, &b.name)))
+        });
+        queue
+    }
+
+    fn seat(&mut self, pod: usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
+        let class = self.class_of[pod];
+        if self.classes[class].pod.wants.has_resource_claims {
+            return Ok(false);
+        }
+        for rung in 0..self.classes[class].rungs.len() {
+            if self.seat_on_site(pod, class, rung, cancel)?
+                || self.seat_on_claim(pod, class, rung, cancel)?
+                || self.seat_on_new_claim(pod, class, rung, cancel)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn step(&mut self, cancel: &AtomicBool) -> Result<(), OutOfEffort> {
+        if self.steps >= self.effort || cancel.load(Ordering::Relaxed) {
+            return Err(OutOfEffort);
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    fn seat_on_site(
+        &mut self,
+        pod: usize,
+        class: usize,
+        rung: usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, OutOfEffort> {
+        for site in 0..self.world.sites.len() {
+            if self.memory[class][rung].closed_sites.contains(site) {
+                continue;
+            }
+            self.step(cancel)?;
+            match self.site_verdict(class, rung, site) {
+                Ok(()) => {
+                    self.topology.rely(&self.classes[class].rungs[rung].rules);
+                    self.take_site(pod, class, site);
+                    return Ok(true);
+                }
+                Err(Refusal::Final) => self.memory[class][rung].closed_sites.insert(site),
+                Err(Refusal::ForNow) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn site_verdict(&self, class: usize, rung: usize, number: usize) -> Result<(), Refusal> {
+        let (class, site, taken) = (&self.classes[class], &self.world.sites[number], &self.sites[number]);
+        let (rung, wants) = (&class.rungs[rung], &class.pod.wants);
+        let suits =
+            |masks: &[super::words::Mask]| masks.iter().all(|mask| site.states[mask.key].is_subset(&mask.states));
+        let is_open = site.takes_pods
+            && !site.is_overdrawn
+            && class.requests.iter().zip(&taken.free).all(|(wanted, free)| *wanted <= 0 || wanted <= free)
+            && first_untolerated(&site.node.taints, &rung.tolerations).is_none()
+            && !conflict(&wants.ports, &taken.ports)
+            && suits(&rung.masks)
+            && rung.places.iter().any(|(_, masks)| suits(masks))
+            && first_overfull(&taken.attached, &wants.volumes.attached, &site.node.attach_limits).is_none();
+        if !is_open {
+            return Err(Refusal::Final);
+        }
+        let spot = Spot { place: number, ground: Ground::Site(number), states: &site.states };
+        let is_wanted = class.footprint.counted_in.iter().all(|id| {
+            let unwanted = super::topology::Rule::Unwanted { group: *id };
+            !self.topology.groups[*id].is_far() || self.topology.holds(&unwanted, &spot)
+        });
+        let holds = is_wanted && rung.rules.iter().all(|rule| self.topology.holds(rule, &spot));
+        if holds { Ok(()) } else { Err(Refusal::ForNow) }
+    }
+
+    fn take_site(&mut self, pod: usize, class: usize, site: usize) {
+        let (class, taken) = (&self.classes[class], &mut self.sites[site]);
+        for (free, wanted) in taken.free.iter_mut().zip(&class.requests) {
+            *free = free.saturating_sub(*wanted);
+        }
+        taken.ports.extend(class.pod.wants.ports.iter().cloned());
+        for (driver, volumes) in &class.pod.wants.volumes.attached {
+            taken.attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
+        }
+        let spot = Spot { place: site, ground: Ground::Site(site), states: &self.world.sites[site].states };
+        self.topology.add(&class.footprint, &spot);
+        self.seats[pod] = Some(Seat::Site(site));
+        self.order.push(pod);
+    }
+
+    fn seat_on_claim(
+        &mut self,
+        pod: usize,
+        class: usize,
+        rung: usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, OutOfEffort> {
+        self.memory[class][rung].closed_claims.resize(self.claims.len(), false);
+        for number in 0..self.claims.len() {
+            if self.memory[class][rung].closed_claims[number] {
+                continue;
+            }
+            self.step(cancel)?;
+            let candidate = self.candidate(class, rung, number);
+            match self.view(&Lift::default()).narrow(&self.claims[number], candidate) {
+                Ok(narrowing) => {
+                    let mut claim = self.claims[number].clone();
+                    claim.admit(pod, candidate, narrowing);
+                    self.topology.reshape(claim.template, Some(&self.claims[number].states), &claim.states);
+                    self.claims[number] = claim;
+                    self.topology.rely(&self.classes[class].rungs[rung].rules);
+                    self.take_claim(pod, class, number);
+                    return Ok(true);
+                }
+                Err(Refusal::Final) => self.memory[class][rung].closed_claims[number] = true,
+                Err(Refusal::ForNow) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Opens a claim in the first pool that can. Pools of equal weight are compared by price.
+    fn seat_on_new_claim(
+        &mut self,
+        pod: usize,
+        class: usize,
+        rung: usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, OutOfEffort> {
+        let mut best: Option<(model::price::Price, Claim)> = None;
+        let mut weight = None;
+        for template in 0..self.world.templates.len() {
+            let own_weight = self.world.templates[template].pool.weight;
+            if best.is_some() && weight != Some(own_weight) {
+                break;
+            }
+            self.step(cancel)?;
+            let Some(claim) = self.open_claim(pod, class, rung, template) else { continue };
+            weight = Some(own_weight);
+            let price = self.cheapest(&claim).map_or(model::price::Price::MAX, |(_, price)| price);
+            if best.as_ref().is_none_or(|(least, _)| price < *least) {
+                best = Some((price, claim));
+            }
+        }
+        let Some((_, claim)) = best else { return Ok(false) };
+        self.topology.reshape(claim.template, None, &claim.states);
+        self.claims.push(claim);
+        self.topology.rely(&self.classes[class].rungs[rung].rules);
+        self.take_claim(pod, class, self.claims.len() - 1);
+        Ok(true)
+    }
+
+    fn open_claim(&self, pod: usize, class: usize, rung: usize, template: usize) -> Option<Claim> {
+        let mut claim = Claim::new(self.world, template);
+        let candidate = self.candidate(class, rung, self.claims.len());
+        if let Ok(narrowing) = self.view(&Lift::default()).narrow(&claim, candidate) {
+            claim.admit(pod, candidate, narrowing);
+            return Some(claim);
+        }
+        if self.world.snapshot.policy.min_values != MinValuesPolicy::BestEffort || claim.min_values.is_empty() {
+            return None;
+        }
+        let relaxed = Lift::of(&[Constraint::MinValues]);
+        let view = self.view(&relaxed);
+        let narrowing = view.narrow(&claim, candidate).ok()?;
+        for (key, least) in &mut claim.min_values {
+            *least = (*least).min(view.values_of(*key, &narrowing.machines));
+        }
+        claim.is_min_values_relaxed = true;
+        claim.admit(pod, candidate, narrowing);
+        Some(claim)
+    }
+
+    fn take_claim(&mut self, pod: usize, class: usize, number: usize) {
+        if let Some((machine, _)) = self.cheapest(&self.claims[number]) {
+            self.limits.charge(self.world, &mut self.claims[number], machine);
+        }
+        let place = self.world.sites.len() + number;
+        let ground = Ground::Template(self.claims[number].template);
+        let spot = Spot { place, ground, states: &self.claims[number].states };
+        self.topology.add(&self.classes[class].footprint, &spot);
+        self.seats[pod] = Some(Seat::Claim(number));
+        self.order.push(pod);
+    }
+
+    /// The cheapest machine that a claim may become.
+    pub(crate) fn cheapest(&self, claim: &Claim) -> Option<(usize, model::price::Price)> {
+        let shapes = self.world.machines.shapes_for(|key| &claim.states[key]);
+        let price = |machine: usize| Some((machine, self.world.machines.cheapest_sale(machine, &shapes)?.price));
+        claim.machines.iter().filter_map(price).min_by_key(|(machine, price)| (*price, *machine))
+    }
+
+    pub(crate) fn candidate(&self, class: usize, rung: usize, claim: usize) -> Candidate<'_, 'a> {
+        let class = &self.classes[class];
+        Candidate { class, rung: &class.rungs[rung], place: self.world.sites.len() + claim }
+    }
+
+    pub(crate) fn view<'v>(&'v self, lift: &'v Lift) -> View<'v, 'a> {
+        View { world: self.world, topology: &self.topology, limits: &self.limits, lift }
+    }
+}

@@ -1,0 +1,32 @@
+//! Constraints that are set aside for a moment, to find out which of them stand in the way.
+
+use super::words::Key;
+
+/// One constraint that can be set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Constraint {
+    Taints,
+    Label(Key),
+    Places,
+    Resource(usize),
+    Offerings,
+    Ports,
+    Attachments,
+    Rule(usize),
+    Limits,
+    MinValues,
+}
+
+/// The constraints that are set aside; usually none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lift(Vec<Constraint>);
+
+impl Lift {
+    pub(crate) fn of(constraints: &[Constraint]) -> Self {
+        Self(constraints.to_vec())
+    }
+
+    pub(crate) fn has(&self, constraint: Constraint) -> bool {
+        self.0.contains(&constraint)
+    }
+}

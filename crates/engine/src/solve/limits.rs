@@ -1,0 +1,93 @@
+//! What pools may still grow by.
+//!
+//! A claim is charged with the cheapest machine that it may become, and lists only machines that the pool can pay for
+//! beside all its other claims. So the limits hold whichever machine the cloud picks, and a claim that could be large does
+//! not keep others from being made.
+
+use model::node::Node;
+use model::resources::{Resource, Resources};
+
+use super::bits::Bits;
+use super::claims::Claim;
+use super::world::World;
+
+/// What each template's pool has left.
+pub(crate) struct Limits {
+    left: Vec<Left>,
+}
+
+struct Left {
+    nodes: Option<i64>,
+    resources: Vec<(Resource, i64)>,
+}
+
+impl Limits {
+    pub(crate) fn new(world: &World<'_>) -> Self {
+        let left = |template: &super::world::Template<'_>| {
+            let of_pool =
+                |node: &&std::sync::Arc<Node>| node.pool.as_ref() == Some(&template.pool.name) && !node.is_leaving;
+            let nodes: Vec<_> = world.snapshot.nodes.values().filter(of_pool).collect();
+            let used = nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&node.capacity));
+            let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+            let limits = &template.pool.limits;
+            Left {
+                nodes: limits.nodes.map(|limit| limit.saturating_sub(count)),
+                resources: limits
+                    .resources
+                    .iter()
+                    .map(|(axis, limit)| (axis.clone(), limit.saturating_sub(used.get(axis))))
+                    .collect(),
+            }
+        };
+        Self { left: world.templates.iter().map(left).collect() }
+    }
+
+    /// Keeps the machines that the pool can pay for, with what the claim itself holds already.
+    pub(crate) fn keep_affordable(&self, world: &World<'_>, claim: &Claim, machines: &mut Bits) {
+        let left = &self.left[claim.template];
+        if claim.charged.is_none() && left.nodes.is_some_and(|nodes| nodes < 1) {
+            *machines = Bits::empty(world.machines.all.len());
+            return;
+        }
+        for (axis, left) in &left.resources {
+            let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
+            let own = claim.charged.map_or(0, capacity);
+            machines.retain(|machine| capacity(machine) <= left.saturating_add(own));
+        }
+    }
+
+    /// The limit of a pool that has the least left, by name.
+    pub(crate) fn tightest(&self, template: usize) -> Option<(std::sync::Arc<str>, i64)> {
+        let left = &self.left[template];
+        let nodes = left.nodes.map(|nodes| ("nodes".into(), nodes));
+        let resources = left.resources.iter().map(|(axis, left)| (axis.name().into(), *left));
+        nodes.into_iter().chain(resources).min_by_key(|(_, left)| *left)
+    }
+
+    /// Charges the pool with a machine instead of the one that the claim held so far.
+    pub(crate) fn charge(&mut self, world: &World<'_>, claim: &mut Claim, machine: usize) {
+        let left = &mut self.left[claim.template];
+        if claim.charged.is_none() {
+            left.nodes = left.nodes.map(|nodes| nodes - 1);
+        }
+        for (axis, left) in &mut left.resources {
+            let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
+            *left = left.saturating_add(claim.charged.map_or(0, capacity)).saturating_sub(capacity(machine));
+        }
+        claim.charged = Some(machine);
+    }
+
+    /// Settles the final list of a claim: only what fits beside the others, charged at its largest.
+    pub(crate) fn settle(&mut self, world: &World<'_>, claim: &mut Claim) {
+        let mut machines = claim.machines.clone();
+        self.keep_affordable(world, claim, &mut machines);
+        let left = &mut self.left[claim.template];
+        for (axis, left) in &mut left.resources {
+            let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
+            let own = claim.charged.map_or(0, capacity);
+            let largest = machines.iter().map(capacity).max().unwrap_or(own);
+            *left = left.saturating_add(own).saturating_sub(largest);
+        }
+        claim.machines = machines;
+    }
+}

@@ -1,0 +1,334 @@
+//! The snapshot in numbers: what the solver works on, made once per question.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::ids::NodeName;
+use model::instance::InstanceType;
+use model::labels::{HOSTNAME, INITIALIZED, REGISTERED};
+use model::node::{Node, Progress};
+use model::pod::{HostPort, Life, Owner, Pod};
+use model::pool::{Pool, PoolKind, PoolState};
+use model::requirements::Requirements;
+use model::resources::{Resource, Resources};
+use model::snapshot::{Daemon, Snapshot};
+use model::taints::{Effect, Taint, first_untolerated};
+use model::volume::Attachments;
+
+use super::bits::Bits;
+use super::machines::Machines;
+use super::words::{ABSENT, Dictionary, Key, Words};
+
+/// Everything that does not change while a question is answered.
+pub(crate) struct World<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) words: Words,
+    pub(crate) machines: Machines<'a>,
+    /// Pools that can launch, in the order in which they are tried.
+    pub(crate) templates: Vec<Template<'a>>,
+    /// Nodes that are there, in the order in which they are tried.
+    pub(crate) sites: Vec<Site<'a>>,
+    /// Pods of the question, in no order.
+    pub(crate) pods: Vec<&'a Pod>,
+}
+
+/// A pool that can launch machines.
+pub(crate) struct Template<'a> {
+    pub(crate) pool: &'a Arc<Pool>,
+    /// What each label of a new node may be.
+    pub(crate) states: Vec<Bits>,
+    /// Machines that the pool can get.
+    pub(crate) machines: Bits,
+    pub(crate) daemons: Vec<DaemonGroup>,
+    pub(crate) min_values: Vec<(Key, u32)>,
+}
+
+/// Machines on which the same daemons run.
+pub(crate) struct DaemonGroup {
+    pub(crate) machines: Bits,
+    pub(crate) requests: Vec<i64>,
+    pub(crate) ports: Vec<HostPort>,
+}
+
+/// A node that is there, or a claim that was made before.
+pub(crate) struct Site<'a> {
+    pub(crate) node: &'a Arc<Node>,
+    /// What each label is; more than one state while nobody knows which machine will come.
+    pub(crate) states: Vec<Bits>,
+    /// What is left for pods, daemons that are still to come taken off.
+    pub(crate) free: Vec<i64>,
+    /// Whether more is in use than there is; then nothing more goes there.
+    pub(crate) is_overdrawn: bool,
+    pub(crate) ports: Vec<HostPort>,
+    pub(crate) attached: Attachments,
+    pub(crate) takes_pods: bool,
+}
+
+impl<'a> World<'a> {
+    /// Lowers a snapshot for placing these pods as if the leaving nodes were gone.
+    pub(crate) fn build(snapshot: &'a Snapshot, pods: Vec<&'a Pod>, without: &BTreeSet<NodeName>) -> Self {
+        let pools = usable_pools(snapshot);
+        let words = collect_words(snapshot, &pools, &pods);
+        let axes = collect_axes(snapshot, &pods);
+        let machines = Machines::build(&distinct_types(&pools), &axes, &words);
+        let mut world = Self { snapshot, words, machines, templates: Vec::new(), sites: Vec::new(), pods };
+        world.templates = pools.iter().filter_map(|pool| world.template(pool)).collect();
+        world.sites = world.all_sites(without);
+        world
+    }
+
+    pub(crate) fn amounts(&self, resources: &Resources) -> Vec<i64> {
+        self.machines.axes().iter().map(|axis| resources.get(axis)).collect()
+    }
+
+    pub(crate) fn has_soft_taints(&self) -> bool {
+        let is_soft = |taint: &Taint| taint.effect == Effect::PreferNoSchedule;
+        self.templates.iter().any(|template| template.pool.template.taints.iter().any(is_soft))
+            || self.sites.iter().any(|site| site.node.taints.iter().any(is_soft))
+    }
+
+    /// A pool as it starts; `None` when nothing that it may buy is on sale.
+    fn template(&self, pool: &'a Arc<Pool>) -> Option<Template<'a>> {
+        let states = self.template_states(&pool.template.requirements);
+        let mut machines = Bits::empty(self.machines.all.len());
+        for (number, machine) in self.machines.all.iter().enumerate() {
+            if pool.instance_types.iter().any(|offered| Arc::ptr_eq(offered, machine.instance_type)) {
+                machines.insert(number);
+            }
+        }
+        for (key, states) in states.iter().enumerate() {
+            machines.keep(&self.machines.with_states(key, states));
+        }
+        let shapes = self.machines.shapes_for(|key| &states[key]);
+        machines.keep(&self.machines.on_sale_in(&shapes));
+        let requirements = pool.template.requirements.iter();
+        let min_values: Vec<(Key, u32)> = requirements
+            .filter_map(|(key, requirement)| Some((self.words.key(key)?, requirement.min_values?)))
+            .collect();
+        let daemons = self.daemon_groups(pool, &states, &machines);
+        (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, min_values })
+    }
+
+    /// On a node that does not exist yet a well-known label is open; any other that the pool does not name will not be there.
+    fn template_states(&self, requirements: &Requirements) -> Vec<Bits> {
+        let states = |key: Key| {
+            let name = self.words.key_name(key);
+            match requirements.get(name) {
+                Some(requirement) => self.words.states(key, requirement),
+                None if self.snapshot.well_known.contains(name) || **name == *HOSTNAME => self.words.everything(key),
+                None => self.words.only(key, ABSENT),
+            }
+        };
+        (0..self.words.key_count()).map(states).collect()
+    }
+
+    fn daemon_groups(&self, pool: &Pool, states: &[Bits], machines: &Bits) -> Vec<DaemonGroup> {
+        let daemons: Vec<(&Daemon, Bits)> = self
+            .snapshot
+            .daemons
+            .values()
+            .filter(|daemon| !daemon.has_resource_claims && tolerates_hard(daemon, &pool.template.taints))
+            .map(|daemon| (&**daemon, self.machines_of_daemon(daemon, states, machines)))
+            .collect();
+        let mut groups: BTreeMap<Vec<bool>, Bits> = BTreeMap::new();
+        for machine in machines.iter() {
+            let running: Vec<bool> = daemons.iter().map(|(_, suited)| suited.contains(machine)).collect();
+            groups.entry(running).or_insert_with(|| Bits::empty(self.machines.all.len())).insert(machine);
+        }
+        let group = |(running, machines): (Vec<bool>, Bits)| {
+            let running: Vec<&Daemon> =
+                daemons.iter().zip(&running).filter(|(_, runs)| **runs).map(|(d, _)| d.0).collect();
+            let requests = running.iter().fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
+            let ports = running.iter().flat_map(|daemon| daemon.ports.iter().cloned()).collect();
+            DaemonGroup { machines, requests: self.amounts(&requests), ports }
+        };
+        groups.into_iter().map(group).collect()
+    }
+
+    /// Machines of a pool that a daemon would run on, by any one of its terms.
+    fn machines_of_daemon(&self, daemon: &Daemon, states: &[Bits], machines: &Bits) -> Bits {
+        let mut suited = Bits::empty(self.machines.all.len());
+        for requirements in daemon_terms(daemon) {
+            let mut of_term = machines.clone();
+            for mask in self.words.masks(&requirements) {
+                // Every node gets these two in the end, so a daemon that waits for them counts.
+                if [REGISTERED, INITIALIZED].contains(&&**self.words.key_name(mask.key)) {
+                    continue;
+                }
+                let mut left = states[mask.key].clone();
+                left.keep(&mask.states);
+                of_term.keep(&self.machines.with_states(mask.key, &left));
+                if left.is_empty() {
+                    of_term = Bits::empty(self.machines.all.len());
+                }
+            }
+            suited.add_all(&of_term);
+        }
+        suited
+    }
+
+    fn all_sites(&self, without: &BTreeSet<NodeName>) -> Vec<Site<'a>> {
+        let mut nodes: Vec<&'a Arc<Node>> = self.snapshot.nodes.values().collect();
+        nodes.sort_by_key(|node| (!node.is_initialized(), &node.name));
+        let placed: BTreeSet<&model::ids::PodName> = self.pods.iter().map(|pod| &pod.name).collect();
+        let mut bound: BTreeMap<&NodeName, Vec<&'a Pod>> = BTreeMap::new();
+        for pod in self.snapshot.pods.values().filter(|pod| pod.life != Life::Terminal && !placed.contains(&pod.name)) {
+            if let Some(node) = &pod.node {
+                bound.entry(node).or_default().push(pod);
+            }
+        }
+        let none = Vec::new();
+        let site = |node: &&'a Arc<Node>| {
+            let takes_pods = !node.is_leaving && !without.contains(&node.name);
+            self.site(node, bound.get(&node.name).unwrap_or(&none), takes_pods)
+        };
+        nodes.iter().map(site).collect()
+    }
+
+    fn site(&self, node: &'a Arc<Node>, pods: &[&'a Pod], takes_pods: bool) -> Site<'a> {
+        let states = self.site_states(node);
+        let used = pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
+        let running = pods.iter().filter(|pod| pod.owner == Owner::DaemonSet);
+        let running = running.fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
+        let expected = self.snapshot.daemons.values().filter(|daemon| self.runs_on(daemon, node, &states));
+        let expected = expected.fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
+        let left = self.allocatable(node).minus(&used);
+        let free = left.minus(&expected.minus(&running).floored());
+        let mut attached = Attachments::new();
+        for (driver, volumes) in pods.iter().flat_map(|pod| &pod.wants.volumes.attached) {
+            attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
+        }
+        Site {
+            node,
+            states,
+            free: self.amounts(&free),
+            is_overdrawn: left.amounts().any(|(_, amount)| amount < 0),
+            ports: pods.iter().flat_map(|pod| pod.wants.ports.iter().cloned()).collect(),
+            attached,
+            takes_pods,
+        }
+    }
+
+    /// What pods can count on: for a machine that is not chosen yet, the least of all that it may be.
+    fn allocatable(&self, node: &Node) -> Resources {
+        match &node.progress {
+            Progress::Unlaunched { types, .. } => {
+                let amounts = types
+                    .iter()
+                    .flat_map(|t| t.offerings.iter().filter(|o| o.is_available).map(|o| t.allocatable_of(o)));
+                amounts.reduce(|least, amounts| least.min(&amounts)).unwrap_or_default()
+            }
+            _ => node.allocatable.clone(),
+        }
+    }
+
+    fn site_states(&self, node: &Node) -> Vec<Bits> {
+        let Progress::Unlaunched { types, requirements } = &node.progress else {
+            let states = self.words.states_of(&node.labels).into_iter().enumerate();
+            return states.map(|(key, state)| self.words.only(key, state)).collect();
+        };
+        let mut states = self.template_states(requirements);
+        for (key, states) in states.iter_mut().enumerate() {
+            let name = self.words.key_name(key);
+            if let Some(value) = node.labels.get(name) {
+                *states = self.words.only(key, self.words.state(key, value));
+                continue;
+            }
+            let mut possible = Bits::empty(self.words.state_count(key));
+            for requirement in types.iter().filter_map(|t| t.requirements.get(name)) {
+                possible.add_all(&self.words.states(key, requirement));
+            }
+            if !possible.is_empty() {
+                states.keep(&possible);
+            }
+        }
+        states
+    }
+
+    fn runs_on(&self, daemon: &Daemon, node: &Node, states: &[Bits]) -> bool {
+        let suits = |requirements: &Requirements| {
+            self.words.masks(requirements).iter().all(|mask| states[mask.key].is_subset(&mask.states))
+        };
+        !daemon.has_resource_claims && tolerates_hard(daemon, &node.taints) && daemon_terms(daemon).iter().any(suits)
+    }
+}
+
+/// A daemon's selector with each of its required terms.
+fn daemon_terms(daemon: &Daemon) -> Vec<Requirements> {
+    if daemon.terms.is_empty() {
+        return vec![daemon.selector.clone()];
+    }
+    daemon.terms.iter().map(|term| daemon.selector.intersection(term)).collect()
+}
+
+/// Daemons do not mind taints that only ask them to stay away.
+fn tolerates_hard(daemon: &Daemon, taints: &[Taint]) -> bool {
+    let hard: Vec<Taint> = taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule).cloned().collect();
+    first_untolerated(&hard, &daemon.tolerations).is_none()
+}
+
+/// Heaviest first. Equal weights go by name, backwards, as people know it from the reference.
+fn usable_pools(snapshot: &Snapshot) -> Vec<&Arc<Pool>> {
+    let is_usable = |pool: &&Arc<Pool>| pool.kind == PoolKind::Dynamic && pool.state == PoolState::Ready;
+    let mut pools: Vec<&Arc<Pool>> = snapshot.pools.values().filter(is_usable).collect();
+    pools.sort_by(|a, b| (b.weight, &b.name).cmp(&(a.weight, &a.name)));
+    pools
+}
+
+/// Every type once, however many pools share it.
+fn distinct_types<'a>(pools: &[&'a Arc<Pool>]) -> Vec<&'a Arc<InstanceType>> {
+    let mut seen = BTreeSet::new();
+    let all = pools.iter().flat_map(|pool| &pool.instance_types);
+    all.filter(|instance_type| seen.insert(Arc::as_ptr(instance_type))).collect()
+}
+
+/// Keys and values that can make a difference to some pod. A node's other labels cannot.
+fn collect_words(snapshot: &Snapshot, pools: &[&Arc<Pool>], pods: &[&Pod]) -> Words {
+    let mut words = Dictionary::default();
+    for pool in pools {
+        words.add(&pool.template.requirements);
+        for instance_type in &pool.instance_types {
+            words.add(&instance_type.requirements);
+            instance_type.offerings.iter().for_each(|offering| words.add(&offering.requirements));
+        }
+    }
+    for daemon in snapshot.daemons.values() {
+        words.add(&daemon.selector);
+        daemon.terms.iter().for_each(|term| words.add(term));
+    }
+    let mut topology: BTreeSet<&Arc<str>> = BTreeSet::new();
+    for pod in pods {
+        let wants = &pod.wants;
+        words.add(&wants.selector);
+        wants.terms.iter().for_each(|term| words.add(term));
+        wants.preferred_nodes.iter().for_each(|preferred| words.add(&preferred.item));
+        wants.volumes.alternatives.iter().for_each(|place| words.add(place));
+        topology.extend(wants.spread.iter().map(|spread| &spread.key));
+        topology.extend(wants.together.iter().chain(&wants.apart).map(|term| &term.key));
+        let preferred = wants.preferred_together.iter().chain(&wants.preferred_apart);
+        topology.extend(preferred.map(|preferred| &preferred.item.key));
+    }
+    topology.extend(snapshot.pods.values().flat_map(|pod| &pod.wants.apart).map(|term| &term.key));
+    topology.iter().filter(|key| ****key != *HOSTNAME).for_each(|key| words.add_key(key));
+    for node in snapshot.nodes.values() {
+        if let Progress::Unlaunched { requirements, types } = &node.progress {
+            words.add(requirements);
+            types.iter().for_each(|instance_type| words.add(&instance_type.requirements));
+        }
+    }
+    for (key, value) in snapshot.nodes.values().flat_map(|node| &node.labels) {
+        // Hosts are told apart by their number, so a name matters only where somebody asks for it.
+        if words.has_key(key) && **key != *HOSTNAME {
+            words.add_value(key, value);
+        }
+    }
+    words.freeze()
+}
+
+/// Resources that some pod or daemon asks for; no other can decide anything.
+fn collect_axes(snapshot: &Snapshot, pods: &[&Pod]) -> Vec<Resource> {
+    let daemons = snapshot.daemons.values().map(|daemon| &daemon.requests);
+    let requests = pods.iter().map(|pod| &pod.requests).chain(daemons);
+    let axes: BTreeSet<Resource> = requests.flat_map(|r| r.amounts().map(|(axis, _)| axis)).collect();
+    axes.into_iter().collect()
+}

@@ -1,0 +1,11 @@
+//! The solver on small worlds, item by item of the checklist.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod affinity;
+mod fixture;
+mod judged;
+mod labels;
+mod packing;
+mod pools;
+mod preferences;
+mod spread;
