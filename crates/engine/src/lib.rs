@@ -6,4 +6,5 @@
 //! Invariants: equal input gives an equal answer, byte for byte; every refusal carries its reason; no panic on any
 //! input.
 
+pub mod overlay;
 pub mod solve;

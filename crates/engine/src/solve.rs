@@ -14,6 +14,7 @@ mod hash;
 mod lift;
 mod limits;
 mod machines;
+mod reserve;
 mod topology;
 mod wishes;
 mod words;

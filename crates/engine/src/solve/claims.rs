@@ -1,7 +1,8 @@
 //! Machines that the plan asks for, and whether a pod can join one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use model::ids::ReservationId;
 use model::pod::HostPort;
 use model::requirements::{Requirement, Requirements};
 use model::taints::first_untolerated;
@@ -11,6 +12,7 @@ use super::bits::Bits;
 use super::classes::{Class, Rung};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
+use super::reserve::{AllHeld, Reservations};
 use super::topology::{Rule, Topology};
 use super::words::{ABSENT, Key, OTHER};
 use super::world::{Template, World};
@@ -31,6 +33,8 @@ pub(crate) struct Claim {
     pub(crate) is_min_values_relaxed: bool,
     /// The machine that the pool's limits are charged with.
     pub(crate) charged: Option<usize>,
+    /// Reservations that it may use.
+    pub(crate) held: BTreeSet<ReservationId>,
 }
 
 /// How a claim changes when a pod joins it.
@@ -38,6 +42,7 @@ pub(crate) struct Narrowing {
     pub(crate) states: BTreeMap<Key, Bits>,
     pub(crate) machines: Bits,
     pub(crate) requirements: Requirements,
+    pub(crate) held: BTreeSet<ReservationId>,
 }
 
 /// Everything that a look at a claim needs.
@@ -45,6 +50,7 @@ pub(crate) struct View<'v, 'a> {
     pub(crate) world: &'v World<'a>,
     pub(crate) topology: &'v Topology,
     pub(crate) limits: &'v Limits,
+    pub(crate) reservations: &'v Reservations,
     pub(crate) lift: &'v Lift,
 }
 
@@ -61,6 +67,8 @@ pub(crate) struct Candidate<'c, 'a> {
 pub(crate) enum Refusal {
     Final,
     ForNow,
+    /// It would fit, but for reserved machines that others of this plan hold.
+    Reserved,
 }
 
 impl Claim {
@@ -78,6 +86,7 @@ impl Claim {
             min_values: template.min_values.clone(),
             is_min_values_relaxed: false,
             charged: None,
+            held: BTreeSet::new(),
         }
     }
 
@@ -93,6 +102,7 @@ impl Claim {
         }
         self.machines = narrowing.machines;
         self.requirements = narrowing.requirements;
+        self.held = narrowing.held;
         self.ports.extend(wants.ports.iter().cloned());
         for (driver, volumes) in &wants.volumes.attached {
             self.attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
@@ -117,11 +127,14 @@ impl View<'_, '_> {
         for (place, masks) in &rung.places {
             match self.narrow_at(claim, candidate, masks) {
                 Ok((states, machines)) => {
+                    let at = |key: Key| states.get(&key).unwrap_or(&claim.states[key]);
+                    let held = self.reservations.holdings(&self.world.machines, claim, &machines, at);
+                    let held = held.map_err(|AllHeld| Refusal::Reserved)?;
                     let requirements = self.narrowed_requirements(claim, rung, place, &states);
-                    return Ok(Narrowing { states, machines, requirements });
+                    return Ok(Narrowing { states, machines, requirements, held });
                 }
-                Err(Refusal::ForNow) => refusal = Refusal::ForNow,
                 Err(Refusal::Final) => {}
+                Err(other) => refusal = other,
             }
         }
         Err(refusal)
@@ -161,7 +174,8 @@ impl View<'_, '_> {
         let rules = candidate.rung.rules.iter().enumerate();
         let rules: Vec<&Rule> =
             rules.filter(|(i, _)| !self.lift.has(Constraint::Rule(*i))).map(|(_, rule)| rule).collect();
-        let unwanted: Vec<Rule> = self.unwanted(candidate);
+        let unwanted =
+            if self.lift.has(Constraint::Unwanted) { Vec::new() } else { unwanted(self.topology, candidate.class) };
         for rule in rules.iter().copied().chain(&unwanted) {
             match self.topology.groups[rule.group()].key {
                 None if !self.topology.holds_on_host(rule, candidate.place) => return None,
@@ -175,7 +189,8 @@ impl View<'_, '_> {
                 }
             }
         }
-        for (key, domains) in self.topology.closed_domains(claim.template) {
+        let closed = self.topology.closed_domains(claim.template);
+        for (key, domains) in closed.filter(|_| !self.lift.has(Constraint::Domains)) {
             let left = states.entry(key).or_insert_with(|| claim.states[key].clone());
             left.keep(domains);
             if left.is_empty() {
@@ -184,12 +199,6 @@ impl View<'_, '_> {
         }
         let open = self.keys_to_settle(claim, candidate, &rules, &states);
         self.choose(claim, candidate, &rules, &open, states)
-    }
-
-    /// Groups of distance whose owners do not want this pod near.
-    fn unwanted(&self, candidate: Candidate<'_, '_>) -> Vec<Rule> {
-        let counted = candidate.class.footprint.counted_in.iter();
-        counted.filter(|id| self.topology.groups[**id].is_far()).map(|id| Rule::Unwanted { group: *id }).collect()
     }
 
     /// Keys that some group counts this pod by and that are still open.
@@ -234,7 +243,8 @@ impl View<'_, '_> {
         None
     }
 
-    /// The states that a label can still come to, the emptiest domain of the pod's own spread first.
+    /// The states that a label can still come to, the emptiest domain of the pod's own spread first. Among equals the one
+    /// with the fewest ways to buy comes first: who can use a scarce domain should leave the others to those who cannot.
     fn domains(
         &self,
         claim: &Claim,
@@ -254,7 +264,8 @@ impl View<'_, '_> {
         let count = |state: usize| spread.map_or(0, |rule| self.topology.count(rule.group(), state));
         // A value that nobody named cannot be asked for, and the label's absence only where nothing better is left.
         let mut domains: Vec<usize> = left.iter().filter(|state| *state != OTHER).collect();
-        domains.sort_by_key(|state| (*state == ABSENT, count(*state), *state));
+        let ways = |state: usize| self.world.machines.ways_to_buy(key, state);
+        domains.sort_by_key(|state| (*state == ABSENT, count(*state), ways(*state), *state));
         domains
     }
 
@@ -334,6 +345,12 @@ impl View<'_, '_> {
         }
         requirements
     }
+}
+
+/// Groups of distance whose owners do not want a pod of this class near.
+pub(crate) fn unwanted(topology: &Topology, class: &Class<'_>) -> Vec<Rule> {
+    let counted = class.footprint.counted_in.iter();
+    counted.filter(|id| topology.groups[**id].is_far()).map(|id| Rule::Unwanted { group: *id }).collect()
 }
 
 pub(crate) fn conflict(wanted: &[HostPort], held: &[HostPort]) -> bool {

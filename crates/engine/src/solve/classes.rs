@@ -8,11 +8,13 @@ use model::requirements::Requirements;
 use model::taints::{Toleration, first_untolerated};
 
 use super::bits::Bits;
+use super::claims::Claim;
 use super::hash::Fnv;
+use super::limits::Limits;
 use super::topology::{Footprint, Reach, Rule, Topology};
 use super::wishes::{Wish, ladder};
 use super::words::Mask;
-use super::world::{Template, World};
+use super::world::World;
 
 /// Pods of one namespace with equal labels, requests and wants.
 pub(crate) struct Class<'a> {
@@ -33,7 +35,11 @@ pub(crate) struct Rung {
 }
 
 /// Finds the classes of a question's pods. The second list names the class of each pod.
-pub(crate) fn classify<'a>(world: &World<'a>, topology: &mut Topology) -> (Vec<Class<'a>>, Vec<usize>) {
+pub(crate) fn classify<'a>(
+    world: &World<'a>,
+    limits: &Limits,
+    topology: &mut Topology,
+) -> (Vec<Class<'a>>, Vec<usize>) {
     let mut classes: Vec<Class<'a>> = Vec::new();
     let mut of_pod = Vec::with_capacity(world.pods.len());
     let mut index: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -45,7 +51,7 @@ pub(crate) fn classify<'a>(world: &World<'a>, topology: &mut Topology) -> (Vec<C
         let known = slot.iter().copied().find(|class| is_alike(classes[*class].pod, pod));
         let class = known.unwrap_or_else(|| {
             slot.push(classes.len());
-            classes.push(Class::new(world, topology, pod, has_soft_taints));
+            classes.push(Class::new(world, limits, topology, pod, has_soft_taints));
             classes.len() - 1
         });
         of_pod.push(class);
@@ -63,9 +69,9 @@ fn is_alike(a: &Pod, b: &Pod) -> bool {
 }
 
 impl<'a> Class<'a> {
-    fn new(world: &World<'a>, topology: &mut Topology, pod: &'a Pod, has_soft_taints: bool) -> Self {
+    fn new(world: &World<'a>, limits: &Limits, topology: &mut Topology, pod: &'a Pod, has_soft_taints: bool) -> Self {
         let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
-        let reach = reach(world, pod);
+        let reach = reach(world, limits, pod);
         let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach)).collect();
         let owns = topology.owned(world, pod);
         let footprint = Footprint { counted_in: Vec::new(), owns };
@@ -93,28 +99,34 @@ impl Rung {
 ///
 /// This is what spreads count domains by, so it goes by what the scheduler insists on: any one of the required terms, and
 /// no preference, neither the pod's nor a soft taint's.
-fn reach(world: &World<'_>, pod: &Pod) -> Reach {
+fn reach(world: &World<'_>, limits: &Limits, pod: &Pod) -> Reach {
     let keys = world.words.key_count();
     let mut reach = Reach { states: (0..keys).map(|key| Bits::empty(world.words.state_count(key))).collect() };
     let mut tolerations = pod.wants.tolerations.clone();
     tolerations.push(soft_taint_toleration());
-    let templates = world.templates.iter();
-    for template in templates.filter(|t| first_untolerated(&t.pool.template.taints, &tolerations).is_none()) {
+    for number in 0..world.templates.len() {
+        let claim = Claim::new(world, number);
+        let mut machines = claim.machines.clone();
+        limits.keep_affordable(world, &claim, &mut machines);
+        let taints = &world.templates[number].pool.template.taints;
+        if machines.is_empty() || first_untolerated(taints, &tolerations).is_some() {
+            continue;
+        }
         if pod.wants.terms.is_empty() {
-            reach.add(world, template, &world.words.masks(&pod.wants.selector));
+            reach.add(world, &claim.states, &machines, &world.words.masks(&pod.wants.selector));
         }
         for term in &pod.wants.terms {
-            reach.add(world, template, &world.words.masks(&pod.wants.selector.intersection(term)));
+            reach.add(world, &claim.states, &machines, &world.words.masks(&pod.wants.selector.intersection(term)));
         }
     }
     reach
 }
 
 impl Reach {
-    fn add(&mut self, world: &World<'_>, template: &Template<'_>, masks: &[Mask]) {
-        let mut left = template.states.clone();
+    fn add(&mut self, world: &World<'_>, states: &[Bits], machines: &Bits, masks: &[Mask]) {
+        let mut left = states.to_vec();
         masks.iter().for_each(|mask| left[mask.key].keep(&mask.states));
-        let mut machines = template.machines.clone();
+        let mut machines = machines.clone();
         masks.iter().for_each(|mask| machines.keep(&world.machines.with_states(mask.key, &left[mask.key])));
         let shapes = world.machines.shapes_for(|key| &left[key]);
         machines.keep(&world.machines.on_sale_in(&shapes));

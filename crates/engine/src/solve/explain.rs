@@ -1,68 +1,153 @@
 //! Why a pod has no place: the fewest constraints that would have to go.
 //!
-//! For each pool, constraints are set aside one at a time, then two at a time, until the pod would fit on a new machine of
-//! that pool as the plan stands. What had to be set aside is the reason.
+//! On a node that is there, constraints do not interact: those that fail are the reason. On a machine to come they do, so they
+//! are set aside one at a time, then two at a time, until the pod would fit on a new machine of the pool as the plan stands.
 
+use std::sync::Arc;
+
+use model::ids::{NodeName, PoolName};
 use model::pool::BrokenLimit;
-use model::requirements::Undefined;
+use model::requirements::{Clash, Operator, Requirement, Requirements, Undefined};
 use model::taints::first_untolerated;
+use model::volume::first_overfull;
 use model::why::{Obstacle, Unplaced};
 
+use super::bits::Bits;
 use super::claims::Claim;
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
-use super::topology::Rule;
+use super::topology::{Ground, Rule, Spot};
+use super::words::{Key, Mask};
+
+/// Past this many constraints, pairs are too many to try.
+const MOST_FOR_PAIRS: usize = 64;
 
 /// A reason for every pod without a seat.
 pub(crate) fn unplaced(greedy: &Greedy<'_, '_>) -> Vec<Unplaced> {
-    let mut reasons: Vec<Unplaced> = Vec::new();
     let mut of_class: Vec<Option<Unplaced>> = vec![None; greedy.classes.len()];
+    let mut reasons = Vec::new();
     for pod in (0..greedy.world.pods.len()).filter(|pod| greedy.seats[*pod].is_none()) {
         let class = greedy.class_of[pod];
-        let reason = of_class[class].get_or_insert_with(|| explain_class(greedy, class));
-        reasons.push(Unplaced { pod: greedy.world.pods[pod].name.clone(), ..reason.clone() });
+        let mut reason = of_class[class].get_or_insert_with(|| explain_class(greedy, class)).clone();
+        reason.pod = greedy.world.pods[pod].name.clone();
+        if !greedy.reached[pod] {
+            reason.general.insert(0, Obstacle::NotReached);
+        }
+        reasons.push(reason);
     }
     reasons
 }
 
 fn explain_class(greedy: &Greedy<'_, '_>, class: usize) -> Unplaced {
     let pod = greedy.classes[class].pod;
-    let mut general = Vec::new();
-    if pod.wants.has_resource_claims {
-        general.push(Obstacle::ResourceClaims);
-    }
-    if greedy.world.templates.is_empty() {
-        general.push(Obstacle::NoPool);
-    }
+    let facts = [
+        (pod.wants.has_resource_claims, Obstacle::ResourceClaims),
+        (greedy.world.templates.is_empty(), Obstacle::NoPool),
+        (greedy.deferred[class], Obstacle::Reserved),
+    ];
     let templates = greedy.world.templates.iter().enumerate();
-    let pools: Vec<_> =
-        templates.map(|(number, t)| (t.pool.name.clone(), explain_pool(greedy, class, number))).collect();
+    let explained =
+        templates.map(|(number, template)| (template.pool.name.clone(), explain_pool(greedy, class, number)));
+    let pools: Vec<(PoolName, Vec<Obstacle>)> = explained.collect();
     let closest =
         pools.iter().filter(|(_, obstacles)| !obstacles.is_empty()).min_by_key(|(_, obstacles)| obstacles.len());
-    let closest_pool = closest.map(|(name, _)| name.clone());
-    Unplaced { pod: pod.name.clone(), nearest_node: None, pools, closest_pool, general }
+    Unplaced {
+        pod: pod.name.clone(),
+        nearest_node: nearest_site(greedy, class),
+        closest_pool: closest.map(|(name, _)| name.clone()),
+        general: facts.into_iter().filter(|(holds, _)| *holds).map(|(_, obstacle)| obstacle).collect(),
+        pools,
+    }
 }
 
-/// The fewest constraints that keep the pod off a new machine of one pool.
+/// The node with the fewest obstacles, and what they are.
+pub(crate) fn nearest_site(greedy: &Greedy<'_, '_>, class: usize) -> Option<(NodeName, Vec<Obstacle>)> {
+    let open = (0..greedy.world.sites.len()).filter(|site| greedy.world.sites[*site].takes_pods);
+    let explained = open.map(|site| (site, explain_site(greedy, class, site)));
+    let nearest = explained.min_by_key(|(site, obstacles)| (obstacles.len(), *site));
+    nearest.map(|(site, obstacles)| (greedy.world.sites[site].node.name.clone(), obstacles))
+}
+
+/// Everything that keeps a pod of this class off a node.
+fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> Vec<Obstacle> {
+    let (world, class) = (greedy.world, &greedy.classes[number]);
+    let (site, taken) = (&world.sites[site_number], greedy.taken(site_number));
+    let (Some(rung), wants) = (class.rungs.last(), &class.pod.wants) else { return Vec::new() };
+    let mut obstacles: Vec<Obstacle> = first_untolerated(&site.node.taints, &rung.tolerations)
+        .map(|taint| Obstacle::Taint(taint.clone()))
+        .into_iter()
+        .collect();
+    let labels = Requirements::from_labels(&site.node.labels);
+    let clash = |mask: &Mask, wanted: &Requirements| site_clash(greedy, site_number, &labels, mask, wanted);
+    obstacles.extend(rung.masks.iter().filter_map(|mask| clash(mask, &rung.labels)).map(Obstacle::Label));
+    let unsuited = |masks: &[Mask]| masks.iter().any(|mask| !site.states[mask.key].is_subset(&mask.states));
+    if rung.places.iter().all(|(_, masks)| unsuited(masks)) {
+        let clashes = rung.places.iter().flat_map(|(place, masks)| masks.iter().filter_map(|mask| clash(mask, place)));
+        obstacles.extend(clashes.take(1).map(Obstacle::VolumePlace));
+    }
+    let axes = world.machines.axes().iter().zip(&class.requests).zip(&taken.free);
+    let short = axes.filter(|((_, wanted), free)| **wanted > 0 && wanted > free);
+    obstacles.extend(short.map(|((axis, wanted), free)| Obstacle::Resource {
+        resource: axis.clone(),
+        wanted: *wanted,
+        available: *free,
+    }));
+    obstacles.extend(port_clash(&wants.ports, &taken.ports));
+    let overfull = first_overfull(&taken.attached, &wants.volumes.attached, &site.node.attach_limits);
+    obstacles.extend(overfull.map(|(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit }));
+    let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
+    let rules = rung.rules.iter().cloned().chain(greedy.unwanted(number));
+    let broken = rules.filter(|rule| !greedy.topology.holds(rule, &spot));
+    obstacles.extend(broken.map(|rule| rule_obstacle(greedy, &rule)));
+    obstacles
+}
+
+/// How a node's label contradicts what is asked of it.
+fn site_clash(
+    greedy: &Greedy<'_, '_>,
+    site: usize,
+    labels: &Requirements,
+    mask: &Mask,
+    wanted: &Requirements,
+) -> Option<Clash> {
+    if greedy.world.sites[site].states[mask.key].is_subset(&mask.states) {
+        return None;
+    }
+    let name = greedy.world.words.key_name(mask.key);
+    labels.clash(&only(wanted, name), Undefined::Absent)
+}
+
+fn only(requirements: &Requirements, key: &Arc<str>) -> Requirements {
+    requirements.get(key).cloned().into_iter().map(|requirement| (key.clone(), requirement)).collect()
+}
+
+/// The fewest constraints that keep the pod off a new machine of one pool. Empty when it would fit: then it waits for
+/// something else.
 fn explain_pool(greedy: &Greedy<'_, '_>, class: usize, template: usize) -> Vec<Obstacle> {
     let rung = greedy.classes[class].rungs.len() - 1;
+    let fits = |set: &[Constraint]| machines_without(greedy, class, template, set).is_some();
+    if fits(&[]) {
+        return Vec::new();
+    }
     let constraints = constraints(greedy, class, rung);
     let singles = constraints.iter().map(|one| vec![*one]);
-    let pairs = constraints
-        .iter()
-        .enumerate()
-        .flat_map(|(i, one)| constraints[i + 1..].iter().map(move |two| vec![*one, *two]));
-    let fits = |set: &Vec<Constraint>| {
-        let lift = Lift::of(set);
-        let claim = Claim::new(greedy.world, template);
-        greedy.view(&lift).narrow(&claim, greedy.candidate(class, rung, greedy.claims.len())).is_ok()
-    };
-    let fewest = singles.chain(pairs).find(fits).unwrap_or_else(|| fewest_by_elimination(&constraints, fits));
-    fewest.iter().map(|constraint| obstacle(greedy, class, rung, template, *constraint)).collect()
+    let most = if constraints.len() > MOST_FOR_PAIRS { 0 } else { constraints.len() };
+    let pairs = (0..most).flat_map(|i| constraints[i + 1..].iter().map(move |two| (i, *two)));
+    let pairs = pairs.map(|(i, two)| vec![constraints[i], two]);
+    let fewest = singles.chain(pairs).find(|set| fits(set)).unwrap_or_else(|| eliminate(&constraints, fits));
+    fewest.iter().map(|constraint| obstacle(greedy, class, template, *constraint, &fewest)).collect()
+}
+
+/// The machines that a new claim would have with some constraints set aside.
+fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Option<Bits> {
+    let rung = greedy.classes[class].rungs.len() - 1;
+    let candidate = greedy.candidate(class, rung, greedy.claims.len());
+    let narrowing = greedy.view(&Lift::of(set)).narrow(&Claim::new(greedy.world, template), candidate);
+    narrowing.ok().map(|narrowing| narrowing.machines)
 }
 
 /// Starts from everything set aside and takes back what need not be.
-fn fewest_by_elimination(constraints: &[Constraint], fits: impl Fn(&Vec<Constraint>) -> bool) -> Vec<Constraint> {
+fn eliminate(constraints: &[Constraint], fits: impl Fn(&[Constraint]) -> bool) -> Vec<Constraint> {
     let mut aside = constraints.to_vec();
     for constraint in constraints {
         let without: Vec<Constraint> = aside.iter().filter(|other| *other != constraint).copied().collect();
@@ -76,63 +161,134 @@ fn fewest_by_elimination(constraints: &[Constraint], fits: impl Fn(&Vec<Constrai
 /// Every constraint that a pod of this class could be kept off by.
 fn constraints(greedy: &Greedy<'_, '_>, class: usize, rung: usize) -> Vec<Constraint> {
     let rung = &greedy.classes[class].rungs[rung];
-    let axes = 0..greedy.world.machines.axes().len();
-    let mut all: Vec<Constraint> = axes.map(Constraint::Resource).collect();
+    // What somebody set down comes before what the pod asks for, and its size last: a smaller pod always fits somewhere.
+    let mut all = vec![Constraint::Limits, Constraint::Taints, Constraint::MinValues];
     all.extend(rung.masks.iter().map(|mask| Constraint::Label(mask.key)));
-    all.push(Constraint::Taints);
     all.extend((0..rung.rules.len()).map(Constraint::Rule));
     all.extend([
         Constraint::Places,
-        Constraint::Limits,
-        Constraint::MinValues,
+        Constraint::Unwanted,
         Constraint::Ports,
         Constraint::Attachments,
+        Constraint::Domains,
         Constraint::Offerings,
     ]);
+    all.extend((0..greedy.world.machines.axes().len()).map(Constraint::Resource));
     all
 }
 
-fn obstacle(greedy: &Greedy<'_, '_>, class: usize, rung: usize, template: usize, constraint: Constraint) -> Obstacle {
+fn obstacle(
+    greedy: &Greedy<'_, '_>,
+    class: usize,
+    template: usize,
+    constraint: Constraint,
+    set: &[Constraint],
+) -> Obstacle {
     let world = greedy.world;
-    let (class, pool) = (&greedy.classes[class], &world.templates[template].pool);
-    let rung = &class.rungs[rung];
-    let undefined = Undefined::OpenIfWellKnown(&world.snapshot.well_known);
+    let pool = &world.templates[template].pool;
+    let Some(rung) = greedy.classes[class].rungs.last() else { return Obstacle::NoInstanceType };
     match constraint {
         Constraint::Taints => first_untolerated(&pool.template.taints, &rung.tolerations)
             .map_or(Obstacle::NoInstanceType, |taint| Obstacle::Taint(taint.clone())),
-        Constraint::Label(key) => {
-            let name = world.words.key_name(key);
-            let wanted =
-                rung.labels.get(name).cloned().into_iter().map(|requirement| (name.clone(), requirement)).collect();
-            pool.template.requirements.clash(&wanted, undefined).map_or(Obstacle::NoOffering, Obstacle::Label)
-        }
+        Constraint::Label(key) => Obstacle::Label(label_clash(greedy, template, key, &rung.labels)),
         Constraint::Places => {
-            let clashes =
-                rung.places.iter().filter_map(|(place, _)| pool.template.requirements.clash(place, undefined));
-            clashes.into_iter().next().map_or(Obstacle::NoOffering, Obstacle::VolumePlace)
+            let masks = rung.places.iter().flat_map(|(place, masks)| masks.iter().map(move |mask| (place, mask.key)));
+            let mut clashes = masks.map(|(place, key)| label_clash(greedy, template, key, place));
+            clashes.next().map_or(Obstacle::NoOffering, Obstacle::VolumePlace)
         }
-        Constraint::Resource(axis) => {
-            let resource = world.machines.axes()[axis].clone();
-            let machines = world.templates[template].machines.iter();
-            let available =
-                machines.map(|machine| world.machines.all[machine].allocatable.get(&resource)).max().unwrap_or(0);
-            Obstacle::Resource { resource, wanted: class.requests[axis], available }
-        }
+        Constraint::Resource(axis) => resource_obstacle(greedy, class, template, axis, set),
         Constraint::Offerings => Obstacle::NoOffering,
-        Constraint::Ports | Constraint::Attachments => Obstacle::NoInstanceType,
-        Constraint::Rule(rule) => rule_obstacle(greedy, &rung.rules[rule]),
-        Constraint::Limits => greedy.limits.tightest(template).map_or(Obstacle::NoInstanceType, |(resource, left)| {
-            Obstacle::Limit(BrokenLimit { resource, limit: left, would_be: left + 1 })
-        }),
-        Constraint::MinValues => {
-            let unmet = world.templates[template].min_values.first();
-            unmet.map_or(Obstacle::NoInstanceType, |(key, wanted)| Obstacle::MinValues {
-                key: world.words.key_name(*key).clone(),
-                wanted: *wanted,
-                found: 0,
-            })
+        Constraint::Ports => {
+            let held = world.templates[template]
+                .daemons
+                .iter()
+                .find_map(|group| port_clash(&greedy.classes[class].pod.wants.ports, &group.ports));
+            held.unwrap_or(Obstacle::NoInstanceType)
         }
+        Constraint::Attachments => attachment_obstacle(greedy, class, template, set),
+        Constraint::Rule(rule) => rule_obstacle(greedy, &rung.rules[rule]),
+        Constraint::Unwanted => {
+            let mut unwanted = greedy.unwanted(class).into_iter().map(|rule| rule_obstacle(greedy, &rule));
+            unwanted.next().unwrap_or(Obstacle::NoInstanceType)
+        }
+        Constraint::Domains => Obstacle::NoOffering,
+        Constraint::Limits => limit_obstacle(greedy, class, template, set),
+        Constraint::MinValues => min_values_obstacle(greedy, class, template, set),
     }
+}
+
+/// What is asked of a label, beside what the pool and its machines leave for it.
+fn label_clash(greedy: &Greedy<'_, '_>, template: usize, key: Key, wanted: &Requirements) -> Clash {
+    let world = greedy.world;
+    let name = world.words.key_name(key);
+    let wanted = only(wanted, name);
+    let undefined = Undefined::OpenIfWellKnown(&world.snapshot.well_known);
+    if let Some(clash) = world.templates[template].pool.template.requirements.clash(&wanted, undefined) {
+        return clash;
+    }
+    let template = &world.templates[template];
+    let mut offered = world.machines.states_of(key, &template.machines);
+    offered.keep(&template.states[key]);
+    let values: Vec<&str> =
+        offered.iter().filter_map(|state| world.words.value(key, state)).map(|value| &**value).collect();
+    let incoming = wanted.get(name).cloned().unwrap_or_else(Requirement::exists);
+    Clash::NoCommonValue { key: name.clone(), incoming, existing: Requirement::new(Operator::In, values) }
+}
+
+/// How much the largest machine that would suit otherwise has left beside its daemons.
+fn resource_obstacle(
+    greedy: &Greedy<'_, '_>,
+    class: usize,
+    template: usize,
+    axis: usize,
+    set: &[Constraint],
+) -> Obstacle {
+    let world = greedy.world;
+    let resource = world.machines.axes()[axis].clone();
+    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
+    let room = |machine: usize| {
+        let daemons = world.templates[template].daemons.iter().find(|group| group.machines.contains(machine));
+        world.machines.all[machine].allocatable.get(&resource) - daemons.map_or(0, |group| group.requests[axis])
+    };
+    let available = suited.iter().map(room).max().unwrap_or(0);
+    Obstacle::Resource { resource, wanted: greedy.classes[class].requests[axis], available }
+}
+
+fn attachment_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
+    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
+    let volumes = &greedy.classes[class].pod.wants.volumes.attached;
+    let limits = suited.iter().map(|machine| &greedy.world.machines.all[machine].instance_type.attach_limits);
+    let overfull = limits.filter_map(|limits| first_overfull(&Default::default(), volumes, limits));
+    let best = overfull.max_by_key(|(_, _, limit)| *limit);
+    best.map_or(Obstacle::NoInstanceType, |(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit })
+}
+
+fn limit_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
+    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
+    let broken: Option<BrokenLimit> = greedy.limits.broken_by(greedy.world, template, &suited);
+    broken.map_or(Obstacle::NoInstanceType, Obstacle::Limit)
+}
+
+fn min_values_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
+    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
+    let lift = Lift::default();
+    let view = greedy.view(&lift);
+    let counted = greedy.world.templates[template]
+        .min_values
+        .iter()
+        .map(|(key, wanted)| (*key, *wanted, view.values_of(*key, &suited)));
+    let unmet = counted.into_iter().find(|(_, wanted, found)| found < wanted);
+    unmet.map_or(Obstacle::NoInstanceType, |(key, wanted, found)| Obstacle::MinValues {
+        key: greedy.world.words.key_name(key).clone(),
+        wanted,
+        found,
+    })
+}
+
+fn port_clash(wanted: &[model::pod::HostPort], held: &[model::pod::HostPort]) -> Option<Obstacle> {
+    let pairs = wanted.iter().flat_map(|port| held.iter().map(move |other| (port, other)));
+    let mut clashes = pairs.filter(|(port, other)| port.conflicts_with(other));
+    clashes.next().map(|(port, other)| Obstacle::Port { wanted: port.clone(), held: other.clone() })
 }
 
 fn rule_obstacle(greedy: &Greedy<'_, '_>, rule: &Rule) -> Obstacle {

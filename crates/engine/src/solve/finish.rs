@@ -9,11 +9,12 @@ use model::plan::{Plan, PlannedClaim, Target};
 use model::price::Price;
 use model::requirements::{Operator, Requirement, Requirements};
 use model::resources::Resources;
-use model::why::ClaimReason;
+use model::why::{ClaimReason, Obstacle};
 
 use super::claims::Claim;
 use super::explain;
 use super::greedy::{Greedy, Seat};
+use super::machines::Sale;
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
@@ -52,12 +53,12 @@ fn planned(greedy: &Greedy<'_, '_>, claim: &Claim) -> PlannedClaim {
         pods: pods.clone(),
         requests: requests.plus(&least_daemons(greedy, claim)),
         labels: custom_labels(greedy, claim),
-        reservations: Vec::new(),
+        reservations: claim.held.iter().cloned().collect(),
         is_min_values_relaxed: claim.is_min_values_relaxed,
         price,
         reason: ClaimReason {
             pods,
-            binding: None,
+            binding: binding(greedy, claim),
             price,
             cheapest: types.first().cloned(),
             runner_up: prices.get(1).map(|(price, name)| (name.clone(), *price)),
@@ -66,13 +67,18 @@ fn planned(greedy: &Greedy<'_, '_>, claim: &Claim) -> PlannedClaim {
     }
 }
 
+/// What keeps the claim's first pod off the node that comes closest to taking it.
+fn binding(greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
+    let class = greedy.class_of[*claim.pods.first()?];
+    explain::nearest_site(greedy, class).and_then(|(_, obstacles)| obstacles.into_iter().next())
+}
+
 /// Every type that the claim may become with its cheapest price, cheapest first.
 fn prices(greedy: &Greedy<'_, '_>, claim: &Claim) -> Vec<(Price, TypeName)> {
     let machines = &greedy.world.machines;
-    let shapes = machines.shapes_for(|key| &claim.states[key]);
     let mut cheapest: BTreeMap<TypeName, Price> = BTreeMap::new();
     for machine in claim.machines.iter() {
-        let Some(sale) = machines.cheapest_sale(machine, &shapes) else { continue };
+        let Some(sale) = sales(greedy, claim, machine).next() else { continue };
         let name = machines.all[machine].instance_type.name.clone();
         let price = cheapest.entry(name).or_insert(sale.price);
         *price = (*price).min(sale.price);
@@ -82,15 +88,28 @@ fn prices(greedy: &Greedy<'_, '_>, claim: &Claim) -> Vec<(Price, TypeName)> {
     prices
 }
 
+/// The ways in which a claim can buy a machine, cheapest first. One that holds reservations buys from those only.
+fn sales<'g, 'a>(greedy: &'g Greedy<'_, 'a>, claim: &'g Claim, machine: usize) -> impl Iterator<Item = &'g Sale<'a>> {
+    let machines = &greedy.world.machines;
+    let shapes = machines.shapes_for(|key| &claim.states[key]);
+    machines.all[machine].sales.iter().filter(move |sale| {
+        let reservation = sale.offering.reservation.as_ref();
+        let is_ours = match reservation {
+            Some(reservation) => claim.held.contains(&reservation.id),
+            None => claim.held.is_empty(),
+        };
+        is_ours && shapes.contains(sale.shape)
+    })
+}
+
 /// What the claim asks for, with the types and capacity types that are on sale for it.
 fn requirements(greedy: &Greedy<'_, '_>, claim: &Claim, types: &[TypeName]) -> Requirements {
     let machines = &greedy.world.machines;
-    let shapes = machines.shapes_for(|key| &claim.states[key]);
     let mut requirements = claim.requirements.clone();
     requirements.remove(HOSTNAME);
     requirements.add(INSTANCE_TYPE, Requirement::new(Operator::In, types.iter().map(TypeName::as_str)));
     let kept = claim.machines.iter().filter(|machine| types.contains(&machines.all[*machine].instance_type.name));
-    let sales = kept.flat_map(|machine| machines.all[machine].sales.iter().filter(|sale| shapes.contains(sale.shape)));
+    let sales = kept.flat_map(|machine| sales(greedy, claim, machine));
     let capacity_types: std::collections::BTreeSet<CapacityType> =
         sales.filter_map(|sale| sale.offering.capacity_type()).collect();
     requirements.add(CAPACITY_TYPE, Requirement::new(Operator::In, capacity_types.iter().map(|kind| kind.as_str())));

@@ -1,5 +1,6 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::snapshot::MinValuesPolicy;
@@ -7,11 +8,12 @@ use model::taints::first_untolerated;
 use model::volume::first_overfull;
 
 use super::bits::Bits;
-use super::claims::{Candidate, Claim, Refusal, View, conflict};
+use super::claims::{Candidate, Claim, Refusal, View, conflict, unwanted};
 use super::classes::{Class, classify};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
-use super::topology::{Ground, Spot, Topology};
+use super::reserve::Reservations;
+use super::topology::{Ground, Rule, Spot, Topology};
 use super::world::World;
 
 /// A plan in the making.
@@ -21,6 +23,9 @@ pub(crate) struct Greedy<'w, 'a> {
     pub(crate) class_of: Vec<usize>,
     pub(crate) topology: Topology,
     pub(crate) limits: Limits,
+    reservations: Reservations,
+    /// Classes that wait for reserved machines.
+    pub(crate) deferred: Vec<bool>,
     pub(crate) claims: Vec<Claim>,
     /// What is left on each site, and what its new pods brought.
     sites: Vec<Taken>,
@@ -29,6 +34,8 @@ pub(crate) struct Greedy<'w, 'a> {
     /// Pods in the order in which they were seated.
     pub(crate) order: Vec<usize>,
     pub(crate) steps: u64,
+    /// Pods that were looked at, whatever came of it.
+    pub(crate) reached: Vec<bool>,
     effort: u64,
     memory: Vec<Vec<Memory>>,
 }
@@ -39,10 +46,10 @@ pub(crate) enum Seat {
     Claim(usize),
 }
 
-struct Taken {
-    free: Vec<i64>,
-    ports: Vec<model::pod::HostPort>,
-    attached: model::volume::Attachments,
+pub(crate) struct Taken {
+    pub(crate) free: Vec<i64>,
+    pub(crate) ports: Vec<model::pod::HostPort>,
+    pub(crate) attached: model::volume::Attachments,
 }
 
 /// What a rung has learned: places that will never take it.
@@ -52,6 +59,13 @@ struct Memory {
     closed_claims: Vec<bool>,
 }
 
+/// What became of a look at the pools.
+enum Outcome {
+    Seated,
+    Refused,
+    Deferred,
+}
+
 /// Why the work ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfEffort;
@@ -59,14 +73,17 @@ pub(crate) struct OutOfEffort;
 impl<'w, 'a> Greedy<'w, 'a> {
     pub(crate) fn new(world: &'w World<'a>, effort: u64) -> Self {
         let mut topology = Topology::new();
-        let (classes, class_of) = classify(world, &mut topology);
+        let limits = Limits::new(world);
+        let (classes, class_of) = classify(world, &limits, &mut topology);
         topology.count_standing(world);
         let sites = world.sites.iter();
         let sites = sites.map(|s| Taken { free: s.free.clone(), ports: s.ports.clone(), attached: s.attached.clone() });
         let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Vec::new() };
         Self {
             world,
-            limits: Limits::new(world),
+            limits,
+            reservations: Reservations::new(world),
+            deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
             classes,
             class_of,
@@ -76,6 +93,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             seats: vec![None; world.pods.len()],
             order: Vec::new(),
             steps: 0,
+            reached: vec![false; world.pods.len()],
             effort,
         }
     }
@@ -87,23 +105,22 @@ impl<'w, 'a> Greedy<'w, 'a> {
             let mut failed: Vec<bool> = vec![false; self.classes.len()];
             let mut left = Vec::new();
             let before = self.order.len();
-            for (turn, pod) in waiting.iter().enumerate() {
+            for pod in &waiting {
                 // Nobody who is exactly like one that found no place will find one, as long as nobody was seated since.
                 let class = self.class_of[*pod];
                 if failed[class] {
+                    self.reached[*pod] = true;
                     left.push(*pod);
                     continue;
                 }
                 match self.seat(*pod, cancel) {
                     Ok(true) => failed.iter_mut().for_each(|failed| *failed = false),
                     Ok(false) => {
+                        self.reached[*pod] = true;
                         failed[class] = true;
                         left.push(*pod);
                     }
-                    Err(OutOfEffort) => {
-                        left.extend(&waiting[turn..]);
-                        return;
-                    }
+                    Err(OutOfEffort) => return,
                 }
             }
             if left.is_empty() || self.order.len() == before {
@@ -133,11 +150,17 @@ impl<'w, 'a> Greedy<'w, 'a> {
             return Ok(false);
         }
         for rung in 0..self.classes[class].rungs.len() {
-            if self.seat_on_site(pod, class, rung, cancel)?
-                || self.seat_on_claim(pod, class, rung, cancel)?
-                || self.seat_on_new_claim(pod, class, rung, cancel)?
-            {
+            if self.seat_on_site(pod, class, rung, cancel)? || self.seat_on_claim(pod, class, rung, cancel)? {
                 return Ok(true);
+            }
+            match self.seat_on_new_claim(pod, class, rung, cancel)? {
+                Outcome::Seated => return Ok(true),
+                Outcome::Refused => {}
+                // Giving up a wish, or going to another pool, would waste what is reserved.
+                Outcome::Deferred => {
+                    self.deferred[class] = true;
+                    return Ok(false);
+                }
             }
         }
         Ok(false)
@@ -170,7 +193,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
                     return Ok(true);
                 }
                 Err(Refusal::Final) => self.memory[class][rung].closed_sites.insert(site),
-                Err(Refusal::ForNow) => {}
+                Err(_) => {}
             }
         }
         Ok(false)
@@ -193,11 +216,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
             return Err(Refusal::Final);
         }
         let spot = Spot { place: number, ground: Ground::Site(number), states: &site.states };
-        let is_wanted = class.footprint.counted_in.iter().all(|id| {
-            let unwanted = super::topology::Rule::Unwanted { group: *id };
-            !self.topology.groups[*id].is_far() || self.topology.holds(&unwanted, &spot)
-        });
-        let holds = is_wanted && rung.rules.iter().all(|rule| self.topology.holds(rule, &spot));
+        let holds = |rule: &Rule| self.topology.holds(rule, &spot);
+        let holds = rung.rules.iter().all(holds) && unwanted(&self.topology, class).iter().all(holds);
         if holds { Ok(()) } else { Err(Refusal::ForNow) }
     }
 
@@ -235,13 +255,14 @@ impl<'w, 'a> Greedy<'w, 'a> {
                     let mut claim = self.claims[number].clone();
                     claim.admit(pod, candidate, narrowing);
                     self.topology.reshape(claim.template, Some(&self.claims[number].states), &claim.states);
+                    self.reservations.exchange(&self.claims[number].held, &claim.held);
                     self.claims[number] = claim;
                     self.topology.rely(&self.classes[class].rungs[rung].rules);
                     self.take_claim(pod, class, number);
                     return Ok(true);
                 }
                 Err(Refusal::Final) => self.memory[class][rung].closed_claims[number] = true,
-                Err(Refusal::ForNow) => {}
+                Err(_) => {}
             }
         }
         Ok(false)
@@ -254,7 +275,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         class: usize,
         rung: usize,
         cancel: &AtomicBool,
-    ) -> Result<bool, OutOfEffort> {
+    ) -> Result<Outcome, OutOfEffort> {
         let mut best: Option<(model::price::Price, Claim)> = None;
         let mut weight = None;
         for template in 0..self.world.templates.len() {
@@ -263,40 +284,48 @@ impl<'w, 'a> Greedy<'w, 'a> {
                 break;
             }
             self.step(cancel)?;
-            let Some(claim) = self.open_claim(pod, class, rung, template) else { continue };
+            let claim = match self.open_claim(pod, class, rung, template) {
+                Ok(claim) => claim,
+                Err(Refusal::Reserved) if best.is_none() => return Ok(Outcome::Deferred),
+                Err(_) => continue,
+            };
             weight = Some(own_weight);
             let price = self.cheapest(&claim).map_or(model::price::Price::MAX, |(_, price)| price);
             if best.as_ref().is_none_or(|(least, _)| price < *least) {
                 best = Some((price, claim));
             }
         }
-        let Some((_, claim)) = best else { return Ok(false) };
+        let Some((_, claim)) = best else { return Ok(Outcome::Refused) };
         self.topology.reshape(claim.template, None, &claim.states);
+        self.reservations.exchange(&BTreeSet::new(), &claim.held);
         self.claims.push(claim);
         self.topology.rely(&self.classes[class].rungs[rung].rules);
         self.take_claim(pod, class, self.claims.len() - 1);
-        Ok(true)
+        Ok(Outcome::Seated)
     }
 
-    fn open_claim(&self, pod: usize, class: usize, rung: usize, template: usize) -> Option<Claim> {
+    fn open_claim(&self, pod: usize, class: usize, rung: usize, template: usize) -> Result<Claim, Refusal> {
         let mut claim = Claim::new(self.world, template);
         let candidate = self.candidate(class, rung, self.claims.len());
-        if let Ok(narrowing) = self.view(&Lift::default()).narrow(&claim, candidate) {
-            claim.admit(pod, candidate, narrowing);
-            return Some(claim);
-        }
+        let refusal = match self.view(&Lift::default()).narrow(&claim, candidate) {
+            Ok(narrowing) => {
+                claim.admit(pod, candidate, narrowing);
+                return Ok(claim);
+            }
+            Err(refusal) => refusal,
+        };
         if self.world.snapshot.policy.min_values != MinValuesPolicy::BestEffort || claim.min_values.is_empty() {
-            return None;
+            return Err(refusal);
         }
         let relaxed = Lift::of(&[Constraint::MinValues]);
         let view = self.view(&relaxed);
-        let narrowing = view.narrow(&claim, candidate).ok()?;
+        let narrowing = view.narrow(&claim, candidate)?;
         for (key, least) in &mut claim.min_values {
             *least = (*least).min(view.values_of(*key, &narrowing.machines));
         }
         claim.is_min_values_relaxed = true;
         claim.admit(pod, candidate, narrowing);
-        Some(claim)
+        Ok(claim)
     }
 
     fn take_claim(&mut self, pod: usize, class: usize, number: usize) {
@@ -323,7 +352,22 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Candidate { class, rung: &class.rungs[rung], place: self.world.sites.len() + claim }
     }
 
+    pub(crate) fn taken(&self, site: usize) -> &Taken {
+        &self.sites[site]
+    }
+
+    /// Rules by which other pods keep this class away.
+    pub(crate) fn unwanted(&self, class: usize) -> Vec<Rule> {
+        unwanted(&self.topology, &self.classes[class])
+    }
+
     pub(crate) fn view<'v>(&'v self, lift: &'v Lift) -> View<'v, 'a> {
-        View { world: self.world, topology: &self.topology, limits: &self.limits, lift }
+        View {
+            world: self.world,
+            topology: &self.topology,
+            limits: &self.limits,
+            reservations: &self.reservations,
+            lift,
+        }
     }
 }

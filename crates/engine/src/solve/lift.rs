@@ -13,6 +13,10 @@ pub(crate) enum Constraint {
     Ports,
     Attachments,
     Rule(usize),
+    /// Pods that want this one far away.
+    Unwanted,
+    /// Domains that seated pods were judged without.
+    Domains,
     Limits,
     MinValues,
 }

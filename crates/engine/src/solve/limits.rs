@@ -5,6 +5,7 @@
 //! not keep others from being made.
 
 use model::node::Node;
+use model::pool::BrokenLimit;
 use model::resources::{Resource, Resources};
 
 use super::bits::Bits;
@@ -56,12 +57,26 @@ impl Limits {
         }
     }
 
-    /// The limit of a pool that has the least left, by name.
-    pub(crate) fn tightest(&self, template: usize) -> Option<(std::sync::Arc<str>, i64)> {
-        let left = &self.left[template];
-        let nodes = left.nodes.map(|nodes| ("nodes".into(), nodes));
-        let resources = left.resources.iter().map(|(axis, left)| (axis.name().into(), *left));
-        nodes.into_iter().chain(resources).min_by_key(|(_, left)| *left)
+    /// The limit that a new claim would break whichever of these machines it became.
+    pub(crate) fn broken_by(&self, world: &World<'_>, template: usize, machines: &Bits) -> Option<BrokenLimit> {
+        let (left, limits) = (&self.left[template], &world.templates[template].pool.limits);
+        if let (Some(limit), Some(nodes)) = (limits.nodes, left.nodes)
+            && nodes < 1
+        {
+            return Some(BrokenLimit {
+                resource: "nodes".into(),
+                limit,
+                would_be: limit.saturating_sub(nodes).saturating_add(1),
+            });
+        }
+        let axes = left.resources.iter().zip(&limits.resources);
+        let broken = axes.filter_map(|((axis, left), (_, limit))| {
+            let smallest =
+                machines.iter().map(|machine| world.machines.all[machine].instance_type.capacity.get(axis)).min()?;
+            let would_be = limit.saturating_sub(*left).saturating_add(smallest);
+            (would_be > *limit).then(|| BrokenLimit { resource: axis.name().into(), limit: *limit, would_be })
+        });
+        broken.into_iter().next()
     }
 
     /// Charges the pool with a machine instead of the one that the claim held so far.

@@ -48,11 +48,16 @@ pub(crate) struct Machines<'a> {
 }
 
 impl<'a> Machines<'a> {
-    pub(crate) fn build(types: &[&'a Arc<InstanceType>], axes: &[Resource], words: &Words) -> Self {
+    pub(crate) fn build(
+        types: &[&'a Arc<InstanceType>],
+        axes: &[Resource],
+        words: &Words,
+        uses_reservations: bool,
+    ) -> Self {
         let mut shapes: BTreeMap<Vec<Mask>, usize> = BTreeMap::new();
         let mut all = Vec::new();
         for instance_type in types {
-            for (allocatable, offerings) in groups(instance_type) {
+            for (allocatable, offerings) in groups(instance_type, uses_reservations) {
                 let mut sales: Vec<Sale<'a>> = Vec::new();
                 for offering in offerings {
                     let masks = words.masks(&offering.requirements);
@@ -157,6 +162,12 @@ impl<'a> Machines<'a> {
         states
     }
 
+    /// How many shapes of offerings lead to a state of a label.
+    pub(crate) fn ways_to_buy(&self, key: Key, state: usize) -> usize {
+        let leads = |masks: &&Vec<Mask>| masks.iter().any(|mask| mask.key == key && mask.states.contains(state));
+        self.shapes.iter().filter(leads).count()
+    }
+
     /// Keeps the machines that can hold this much.
     pub(crate) fn keep_fitting(&self, machines: &mut Bits, wanted: &[i64]) {
         for (column, wanted) in self.columns.iter().zip(wanted).filter(|(_, wanted)| **wanted > 0) {
@@ -171,9 +182,11 @@ impl<'a> Machines<'a> {
 }
 
 /// The type's allocatable amounts with the available offerings that have them, the type's own amounts first.
-fn groups(instance_type: &Arc<InstanceType>) -> Vec<(Resources, Vec<&Offering>)> {
+fn groups(instance_type: &Arc<InstanceType>, uses_reservations: bool) -> Vec<(Resources, Vec<&Offering>)> {
     let mut groups = vec![(instance_type.allocatable(), Vec::new())];
-    for offering in instance_type.offerings.iter().filter(|offering| offering.is_available) {
+    // A reservation without a machine left sells nothing.
+    let is_open = |offering: &&Offering| offering.reservation.as_ref().is_none_or(|r| uses_reservations && r.left > 0);
+    for offering in instance_type.offerings.iter().filter(|offering| offering.is_available).filter(is_open) {
         let allocatable = instance_type.allocatable_of(offering);
         match groups.iter_mut().find(|(present, _)| *present == allocatable) {
             Some((_, offerings)) => offerings.push(offering),

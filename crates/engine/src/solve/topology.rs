@@ -59,8 +59,12 @@ pub(crate) struct Group {
     total: u32,
     /// Sites that count; the others are as if they were not there.
     sites: Bits,
-    /// The label states of those sites.
+    /// Sites that may count: what they will be is still open.
+    possible_sites: Bits,
+    /// The label states of all of those.
     site_states: Bits,
+    /// The states of sites that count for sure and can be in one only.
+    settled_site_states: Bits,
     /// For nodes to come: templates whose nodes count, and what such a node must be, one of these.
     templates: Bits,
     nodes: Vec<Vec<Mask>>,
@@ -400,7 +404,9 @@ impl Group {
             owners: vec![0; size],
             total: 0,
             sites: Bits::full(world.sites.len()),
+            possible_sites: Bits::full(world.sites.len()),
             site_states: Bits::empty(size),
+            settled_site_states: Bits::empty(size),
             templates: Bits::full(world.templates.len()),
             nodes: Vec::new(),
             claims: vec![0; if key.is_some() { size } else { 0 }],
@@ -411,6 +417,10 @@ impl Group {
         group.restrict(world);
         if let Some(key) = key {
             group.site_states = group.states_of_sites(world, key);
+            for site in group.sites.iter().map(|site| &world.sites[site].states[key]).filter(|states| states.len() == 1)
+            {
+                group.settled_site_states.add_all(site);
+            }
         }
         group
     }
@@ -430,6 +440,10 @@ impl Group {
             self.nodes.is_empty()
                 || self.nodes.iter().any(|masks| masks.iter().all(|mask| states[mask.key].is_subset(&mask.states)))
         };
+        let may_suit = |states: &[Bits]| {
+            self.nodes.is_empty()
+                || self.nodes.iter().any(|masks| masks.iter().all(|mask| states[mask.key].intersects(&mask.states)))
+        };
         let tolerated = |taints: &[Taint]| {
             tolerations.as_ref().is_none_or(|tolerations| {
                 let hard: Vec<Taint> =
@@ -437,14 +451,17 @@ impl Group {
                 first_untolerated(&hard, tolerations).is_none()
             })
         };
-        let counts = |site: &Site<'_>| site.node.has_node() && suits(&site.states) && tolerated(&site.node.taints);
+        // A claim whose node has not come yet counts as well: by the time pods are bound to it, it is a node.
+        let counts = |site: &Site<'_>| suits(&site.states) && tolerated(&site.node.taints);
+        let may_count = |site: &Site<'_>| may_suit(&site.states) && tolerated(&site.node.taints);
         self.sites.retain(|site| counts(&world.sites[site]));
+        self.possible_sites.retain(|site| may_count(&world.sites[site]));
         self.templates.retain(|template| tolerated(&world.templates[template].pool.template.taints));
     }
 
     fn states_of_sites(&self, world: &World<'_>, key: Key) -> Bits {
         let mut states = Bits::empty(world.words.state_count(key));
-        for site in self.sites.iter() {
+        for site in self.possible_sites.iter() {
             states.add_all(&world.sites[site].states[key]);
         }
         states.remove(ABSENT);
@@ -464,7 +481,7 @@ impl Group {
 
     fn counts_at(&self, spot: &Spot<'_>) -> bool {
         match spot.ground {
-            Ground::Site(site) => self.sites.contains(site),
+            Ground::Site(site) => self.possible_sites.contains(site),
             Ground::Template(template) if !self.templates.contains(template) => false,
             Ground::Template(_) => {
                 self.nodes.is_empty()
@@ -488,7 +505,7 @@ impl Group {
 
     /// How many domains there are for sure.
     fn settled_domains(&self) -> usize {
-        let mut domains = self.site_states.clone();
+        let mut domains = self.settled_site_states.clone();
         for (state, claims) in self.settled_claims.iter().enumerate() {
             if *claims > 0 {
                 domains.insert(state);

@@ -70,7 +70,8 @@ impl<'a> World<'a> {
         let pools = usable_pools(snapshot);
         let words = collect_words(snapshot, &pools, &pods);
         let axes = collect_axes(snapshot, &pods);
-        let machines = Machines::build(&distinct_types(&pools), &axes, &words);
+        let uses_reservations = snapshot.policy.uses_reservations;
+        let machines = Machines::build(&distinct_types(&pools), &axes, &words, uses_reservations);
         let mut world = Self { snapshot, words, machines, templates: Vec::new(), sites: Vec::new(), pods };
         world.templates = pools.iter().filter_map(|pool| world.template(pool)).collect();
         world.sites = world.all_sites(without);

@@ -62,6 +62,7 @@ fn owners_of_distance_in_every_zone_keep_the_plain_pod_out() {
     assert!(world.solve(vec![pod("other").label("app", "y")]).is_placed("other"));
 }
 
+// 01/AFF-12 differs: 0013
 #[test]
 fn replicas_that_avoid_each_others_zone_take_one_pass() {
     let shy = |sketch: PodSketch| sketch.label("app", "x").apart(near(ZONE, &[("app", "x")]));

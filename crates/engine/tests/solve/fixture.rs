@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use engine::solve::{Question, solve};
+use model::ids::{NodeName, PodName};
 use model::instance::{InstanceType, Offering};
 use model::labels::{
-    ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, OS, REGION, WINDOWS_BUILD, WellKnown, ZONE,
+    ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, Labels, NODE_POOL, OS, REGION, WINDOWS_BUILD, WellKnown, ZONE,
 };
 use model::node::{Node, Progress};
 use model::plan::{Plan, Target};
@@ -18,7 +19,7 @@ use model::pool::{Limits, Pool, PoolKind, PoolState, Template};
 use model::price::Price;
 use model::requirements::{Operator, Requirement, Requirements};
 use model::resources::Resources;
-use model::snapshot::Snapshot;
+use model::snapshot::{Daemon, Snapshot};
 use model::taints::{Effect, Match, Taint, Toleration};
 use model::time::Instant;
 use model::topology::{Namespaces, PodTerm, Policy, Selector, Spread, SpreadMode};
@@ -403,5 +404,117 @@ impl Answer {
 
     pub(crate) fn types(&self, name: &str) -> Vec<String> {
         self.claim(name).types.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// An instance type with something changed.
+pub(crate) fn changed(shape: Shape, change: impl FnOnce(&mut InstanceType)) -> Arc<InstanceType> {
+    let mut built = Arc::unwrap_or_clone(shape.build());
+    change(&mut built);
+    Arc::new(built)
+}
+
+impl PoolSketch {
+    pub(crate) fn startup_taint(mut self, key: &str) -> Self {
+        self.0.template.startup_taints.push(Taint::new(key, "", Effect::NoSchedule));
+        self
+    }
+}
+
+impl World {
+    /// Adds a daemon that suits every node and asks for nothing but its place.
+    pub(crate) fn daemon(mut self, name: &str, change: impl FnOnce(&mut Daemon)) -> Self {
+        let mut daemon = Daemon {
+            name: PodName::new("kube-system", name),
+            labels: Labels::new(),
+            requests: Resources::default().with("pods", 1),
+            selector: Requirements::default(),
+            terms: Vec::new(),
+            tolerations: Vec::new(),
+            ports: Vec::new(),
+            has_resource_claims: false,
+        };
+        change(&mut daemon);
+        self.snapshot.daemons.insert(daemon.name.clone(), Arc::new(daemon));
+        self
+    }
+
+    pub(crate) fn change_node(mut self, name: &str, change: impl FnOnce(&mut Node)) -> Self {
+        change(Arc::make_mut(self.snapshot.nodes.get_mut(&name.into()).unwrap()));
+        self
+    }
+
+    /// Solves, and has the judge look at the plan.
+    pub(crate) fn judged(&self, pods: Vec<PodSketch>) -> Answer {
+        self.carried_out(pods).0
+    }
+
+    /// The world once a plan for these pods is carried out: they run on its machines, which have come so far.
+    pub(crate) fn after(mut self, pods: Vec<PodSketch>, progress: &Progress) -> Self {
+        let (_, mut settled) = self.carried_out(pods);
+        for (name, node) in &mut settled.nodes {
+            if !self.snapshot.nodes.contains_key(name) {
+                Arc::make_mut(node).progress = progress.clone();
+            }
+        }
+        self.snapshot = settled;
+        self
+    }
+
+    /// The world once the claims of a plan are made and the cloud has not answered; its pods wait as before.
+    pub(crate) fn asked_for(mut self, answer: &Answer) -> Self {
+        for (number, claim) in answer.plan.claims.iter().enumerate() {
+            let pool = &self.snapshot.pools[&claim.pool];
+            let offered = pool.instance_types.iter().filter(|offered| claim.types.contains(&offered.name));
+            let progress =
+                Progress::Unlaunched { types: offered.cloned().collect(), requirements: claim.requirements.clone() };
+            let name = format!("asked-{number}");
+            let mut labels = pool.template.labels.clone();
+            labels.extend(claim.labels.clone());
+            let node = Node {
+                name: name.as_str().into(),
+                pool: Some(claim.pool.clone()),
+                labels,
+                taints: pool.template.taints.clone(),
+                capacity: Resources::default(),
+                allocatable: Resources::default(),
+                attach_limits: AttachLimits::new(),
+                progress,
+                is_leaving: false,
+                created: Instant::from_unix_seconds(0),
+            };
+            self.snapshot.nodes.insert(node.name.clone(), Arc::new(node));
+        }
+        self
+    }
+
+    /// How many pods run on each node, ascending.
+    pub(crate) fn crowds(&self) -> Vec<usize> {
+        let on = |node: &NodeName| self.snapshot.pods.values().filter(|pod| pod.node.as_ref() == Some(node)).count();
+        let mut crowds: Vec<usize> = self.snapshot.nodes.keys().map(on).collect();
+        crowds.sort_unstable();
+        crowds
+    }
+
+    fn carried_out(&self, pods: Vec<PodSketch>) -> (Answer, Snapshot) {
+        let mut snapshot = self.snapshot.clone();
+        for PodSketch(pod) in &pods {
+            snapshot.pods.entry(pod.name.clone()).or_insert_with(|| Arc::new(pod.clone()));
+        }
+        let answer = self.solve(pods);
+        let verdict = judge::replay(&snapshot, &answer.plan);
+        assert!(verdict.is_accepted(), "{verdict}\n{:#?}", answer.plan);
+        let settled = verdict.world.settled(&snapshot);
+        (answer, settled)
+    }
+}
+
+impl Answer {
+    /// The node that a pod is on.
+    pub(crate) fn node(&self, name: &str) -> &str {
+        match self.target(name) {
+            Target::Node(node) => node.as_str(),
+            Target::Claim(number) => panic!("{name} is on claim {number}"),
+        }
     }
 }

@@ -2,10 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod affinity;
+mod claims;
+mod crowds;
+mod daemons;
+mod existing;
 mod fixture;
 mod judged;
 mod labels;
 mod packing;
 mod pools;
 mod preferences;
+mod reasons;
+mod reserved;
 mod spread;
+mod volumes;

@@ -141,6 +141,7 @@ fn required_match_fields_are_a_problem() {
     check_problems(preferred(json!([{"weight": 1, "preference": by_name}])), &[]);
 }
 
+// 01/POD-02 differs: 0016
 #[test]
 fn a_pod_that_requires_no_pool_is_left_alone_without_a_word() {
     let other = expression("karpenter.sh/nodepool", "DoesNotExist", &[]);
