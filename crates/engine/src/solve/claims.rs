@@ -243,8 +243,9 @@ impl View<'_, '_> {
         None
     }
 
-    /// The states that a label can still come to, the emptiest domain of the pod's own spread first. Among equals the one
-    /// with the fewest ways to buy comes first: who can use a scarce domain should leave the others to those who cannot.
+    /// The states that a label can still come to, the emptiest domain of the pod's own spread first. Among equals a pod that
+    /// spreads takes the domain with the fewest ways to buy, and leaves the others to those who cannot use it; one that is
+    /// only counted by others takes the one with the most, and keeps its machine open.
     fn domains(
         &self,
         claim: &Claim,
@@ -264,7 +265,10 @@ impl View<'_, '_> {
         let count = |state: usize| spread.map_or(0, |rule| self.topology.count(rule.group(), state));
         // A value that nobody named cannot be asked for, and the label's absence only where nothing better is left.
         let mut domains: Vec<usize> = left.iter().filter(|state| *state != OTHER).collect();
-        let ways = |state: usize| self.world.machines.ways_to_buy(key, state);
+        let ways = |state: usize| {
+            let ways = i64::try_from(self.world.machines.ways_to_buy(key, state)).unwrap_or(i64::MAX);
+            if spread.is_some() { ways } else { -ways }
+        };
         domains.sort_by_key(|state| (*state == ABSENT, count(*state), ways(*state), *state));
         domains
     }

@@ -93,7 +93,7 @@ fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> V
         available: *free,
     }));
     obstacles.extend(port_clash(&wants.ports, &taken.ports));
-    let overfull = first_overfull(&taken.attached, &wants.volumes.attached, &site.node.attach_limits);
+    let overfull = first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits);
     obstacles.extend(overfull.map(|(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit }));
     let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
     let rules = rung.rules.iter().cloned().chain(greedy.unwanted(number));

@@ -98,36 +98,46 @@ impl<'w, 'a> Greedy<'w, 'a> {
         }
     }
 
-    /// Seats pods until a whole round seats nobody more. Pods that wait for others' company get their chance that way.
+    /// Seats pods, one level of priority after the other. Whoever is left is asked again with the next level, because the
+    /// company that it waits for may be less important; but nobody less important is seated before it had its chance.
     pub(crate) fn run(&mut self, cancel: &AtomicBool) {
-        let mut waiting = self.queue();
-        loop {
-            let mut failed: Vec<bool> = vec![false; self.classes.len()];
-            let mut left = Vec::new();
-            let before = self.order.len();
-            for pod in &waiting {
-                // Nobody who is exactly like one that found no place will find one, as long as nobody was seated since.
-                let class = self.class_of[*pod];
-                if failed[class] {
-                    self.reached[*pod] = true;
-                    left.push(*pod);
-                    continue;
-                }
-                match self.seat(*pod, cancel) {
-                    Ok(true) => failed.iter_mut().for_each(|failed| *failed = false),
-                    Ok(false) => {
-                        self.reached[*pod] = true;
-                        failed[class] = true;
-                        left.push(*pod);
-                    }
-                    Err(OutOfEffort) => return,
-                }
+        let mut waiting: Vec<usize> = Vec::new();
+        for level in self.queue().chunk_by(|a, b| self.world.pods[*a].priority == self.world.pods[*b].priority) {
+            waiting.extend(level);
+            match self.seat_all(waiting, cancel) {
+                Ok(left) => waiting = left,
+                Err(OutOfEffort) => return,
             }
+        }
+    }
+
+    /// Seats pods until a whole round seats nobody more, and returns who is left.
+    fn seat_all(&mut self, mut waiting: Vec<usize>, cancel: &AtomicBool) -> Result<Vec<usize>, OutOfEffort> {
+        loop {
+            let before = self.order.len();
+            let left = self.seat_round(&waiting, cancel)?;
             if left.is_empty() || self.order.len() == before {
-                return;
+                return Ok(left);
             }
             waiting = left;
         }
+    }
+
+    fn seat_round(&mut self, waiting: &[usize], cancel: &AtomicBool) -> Result<Vec<usize>, OutOfEffort> {
+        let mut failed: Vec<bool> = vec![false; self.classes.len()];
+        let mut left = Vec::new();
+        for pod in waiting {
+            // Nobody who is exactly like one that found no place will find one, as long as nobody was seated since.
+            let class = self.class_of[*pod];
+            if !failed[class] && self.seat(*pod, cancel)? {
+                failed.fill(false);
+                continue;
+            }
+            self.reached[*pod] = true;
+            failed[class] = true;
+            left.push(*pod);
+        }
+        Ok(left)
     }
 
     /// Most important first, then largest, then oldest.
@@ -211,7 +221,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             && !conflict(&wants.ports, &taken.ports)
             && suits(&rung.masks)
             && rung.places.iter().any(|(_, masks)| suits(masks))
-            && first_overfull(&taken.attached, &wants.volumes.attached, &site.node.attach_limits).is_none();
+            && first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).is_none();
         if !is_open {
             return Err(Refusal::Final);
         }

@@ -4,7 +4,7 @@
 //! beside all its other claims. So the limits hold whichever machine the cloud picks, and a claim that could be large does
 //! not keep others from being made.
 
-use model::node::Node;
+use model::node::{Node, Progress};
 use model::pool::BrokenLimit;
 use model::resources::{Resource, Resources};
 
@@ -22,13 +22,23 @@ struct Left {
     resources: Vec<(Resource, i64)>,
 }
 
+/// What a node counts against its pool: its capacity, or the most that it may turn out to have.
+fn largest(node: &Node) -> Resources {
+    match &node.progress {
+        Progress::Unlaunched { types, .. } => {
+            types.iter().fold(Resources::default(), |most, instance_type| most.max(&instance_type.capacity))
+        }
+        _ => node.capacity.clone(),
+    }
+}
+
 impl Limits {
     pub(crate) fn new(world: &World<'_>) -> Self {
         let left = |template: &super::world::Template<'_>| {
             let of_pool =
                 |node: &&std::sync::Arc<Node>| node.pool.as_ref() == Some(&template.pool.name) && !node.is_leaving;
             let nodes: Vec<_> = world.snapshot.nodes.values().filter(of_pool).collect();
-            let used = nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&node.capacity));
+            let used = nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&largest(node)));
             let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
             let limits = &template.pool.limits;
             Left {

@@ -13,7 +13,7 @@ use model::requirements::Requirements;
 use model::resources::{Resource, Resources};
 use model::snapshot::{Daemon, Snapshot};
 use model::taints::{Effect, Taint, first_untolerated};
-use model::volume::Attachments;
+use model::volume::{AttachLimits, Attachments};
 
 use super::bits::Bits;
 use super::machines::Machines;
@@ -61,7 +61,18 @@ pub(crate) struct Site<'a> {
     pub(crate) is_overdrawn: bool,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) attached: Attachments,
+    pub(crate) attach_limits: AttachLimits,
     pub(crate) takes_pods: bool,
+}
+
+/// What a node has for pods before any came.
+#[derive(Default)]
+struct Promise {
+    allocatable: Resources,
+    /// What daemons are expected to take of it.
+    daemons: Resources,
+    ports: Vec<HostPort>,
+    attach_limits: AttachLimits,
 }
 
 impl<'a> World<'a> {
@@ -191,10 +202,9 @@ impl<'a> World<'a> {
         let used = pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
         let running = pods.iter().filter(|pod| pod.owner == Owner::DaemonSet);
         let running = running.fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
-        let expected = self.snapshot.daemons.values().filter(|daemon| self.runs_on(daemon, node, &states));
-        let expected = expected.fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
-        let left = self.allocatable(node).minus(&used);
-        let free = left.minus(&expected.minus(&running).floored());
+        let promise = self.promise(node, &states);
+        let left = promise.allocatable.minus(&used);
+        let free = left.minus(&promise.daemons.minus(&running).floored());
         let mut attached = Attachments::new();
         for (driver, volumes) in pods.iter().flat_map(|pod| &pod.wants.volumes.attached) {
             attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
@@ -204,23 +214,56 @@ impl<'a> World<'a> {
             states,
             free: self.amounts(&free),
             is_overdrawn: left.amounts().any(|(_, amount)| amount < 0),
-            ports: pods.iter().flat_map(|pod| pod.wants.ports.iter().cloned()).collect(),
+            ports: pods.iter().flat_map(|pod| pod.wants.ports.iter().cloned()).chain(promise.ports).collect(),
             attached,
+            attach_limits: promise.attach_limits,
             takes_pods,
         }
     }
 
-    /// What pods can count on: for a machine that is not chosen yet, the least of all that it may be.
-    fn allocatable(&self, node: &Node) -> Resources {
-        match &node.progress {
-            Progress::Unlaunched { types, .. } => {
-                let amounts = types
-                    .iter()
-                    .flat_map(|t| t.offerings.iter().filter(|o| o.is_available).map(|o| t.allocatable_of(o)));
-                amounts.reduce(|least, amounts| least.min(&amounts)).unwrap_or_default()
+    /// What pods can count on. A machine that is not chosen yet gives the least of all that it may be.
+    fn promise(&self, node: &Node, states: &[Bits]) -> Promise {
+        let Progress::Unlaunched { types, .. } = &node.progress else {
+            let expected = self.snapshot.daemons.values().filter(|daemon| self.runs_on(daemon, node, states));
+            return Promise {
+                allocatable: node.allocatable.clone(),
+                daemons: expected.fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests)),
+                ports: Vec::new(),
+                attach_limits: node.attach_limits.clone(),
+            };
+        };
+        let mut promise = Promise::default();
+        let mut room: Option<Resources> = None;
+        for instance_type in types {
+            let possible: Vec<&Daemon> = self.possible_daemons(node, states, instance_type);
+            let daemons = possible.iter().fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
+            let open = instance_type.offerings.iter().filter(|offering| offering.is_available);
+            for left in open.map(|offering| instance_type.allocatable_of(offering).minus(&daemons)) {
+                room = Some(room.map_or_else(|| left.clone(), |least| least.min(&left)));
             }
-            _ => node.allocatable.clone(),
+            promise.ports.extend(possible.iter().flat_map(|daemon| daemon.ports.iter().cloned()));
+            for (driver, limit) in &instance_type.attach_limits {
+                let tightest = promise.attach_limits.entry(driver.clone()).or_insert(*limit);
+                *tightest = (*tightest).min(*limit);
+            }
         }
+        promise.allocatable = room.unwrap_or_default();
+        promise
+    }
+
+    /// Daemons that would run on the node if it became this type, as far as its open labels let anybody say.
+    fn possible_daemons(&self, node: &Node, states: &[Bits], instance_type: &InstanceType) -> Vec<&'a Daemon> {
+        let may_be = |mask: &super::words::Mask| {
+            let mut left = states[mask.key].clone();
+            if let Some(requirement) = instance_type.requirements.get(self.words.key_name(mask.key)) {
+                left.keep(&self.words.states(mask.key, requirement));
+            }
+            left.intersects(&mask.states)
+        };
+        let suits = |requirements: &Requirements| self.words.masks(requirements).iter().all(may_be);
+        let daemons = self.snapshot.daemons.values().map(|daemon| &**daemon);
+        let tolerating = daemons.filter(|daemon| !daemon.has_resource_claims && tolerates_hard(daemon, &node.taints));
+        tolerating.filter(|daemon| daemon_terms(daemon).iter().any(suits)).collect()
     }
 
     fn site_states(&self, node: &Node) -> Vec<Bits> {
