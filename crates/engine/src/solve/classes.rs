@@ -75,7 +75,8 @@ impl<'a> Class<'a> {
         let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach)).collect();
         let owns = topology.owned(world, pod);
         let footprint = Footprint { counted_in: Vec::new(), owns };
-        Self { pod, requests: world.amounts(&pod.requests), rungs, footprint }
+        // Nobody brings room along: a negative request is none.
+        Self { pod, requests: world.amounts(&pod.requests.floored()), rungs, footprint }
     }
 }
 

@@ -9,6 +9,7 @@ mod existing;
 mod fixture;
 mod judged;
 mod labels;
+mod odd;
 mod packing;
 mod pools;
 mod preferences;
