@@ -30,8 +30,10 @@ pub(crate) fn unplaced(greedy: &Greedy<'_, '_>) -> Vec<Unplaced> {
         let class = greedy.class_of[pod];
         let mut reason = of_class[class].get_or_insert_with(|| explain_class(greedy, class)).clone();
         reason.pod = greedy.world.pods[pod].name.clone();
-        if !greedy.reached[pod] {
-            reason.general.insert(0, Obstacle::NotReached);
+        match &greedy.shortfalls[pod] {
+            Some(shortfall) => reason.general.insert(0, shortfall.clone()),
+            None if !greedy.reached[pod] => reason.general.insert(0, Obstacle::NotReached),
+            None => {}
         }
         reasons.push(reason);
     }

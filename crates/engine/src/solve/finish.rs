@@ -1,6 +1,6 @@
 //! From numbers back to words: the plan that others read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::ids::TypeName;
 use model::instance::CapacityType;
@@ -9,11 +9,13 @@ use model::plan::{Plan, PlannedClaim, Target};
 use model::price::Price;
 use model::requirements::{Operator, Requirement, Requirements};
 use model::resources::Resources;
+use model::snapshot::MinValuesPolicy;
 use model::why::{ClaimReason, Obstacle};
 
 use super::claims::Claim;
 use super::explain;
 use super::greedy::{Greedy, Seat};
+use super::lift::Lift;
 use super::machines::Sale;
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
@@ -23,6 +25,7 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
         greedy.limits.settle(greedy.world, &mut claim);
         greedy.claims[number] = claim;
     }
+    drop_claims_that_truncation_breaks(&mut greedy);
     let unplaced = explain::unplaced(&greedy);
     let pods = &greedy.world.pods;
     let target = |seat: Seat| match seat {
@@ -36,6 +39,42 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
         unplaced,
         steps: greedy.steps,
     }
+}
+
+/// A claim lists only so many types. If those that are left out take a minimum of values along, the claim would promise
+/// less than its pool demands; its pods then stay without a place.
+fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>) {
+    let is_strict = greedy.world.snapshot.policy.min_values == MinValuesPolicy::Strict;
+    let broken: Vec<Option<Obstacle>> =
+        greedy.claims.iter().map(|claim| is_strict.then(|| shortfall(greedy, claim)).flatten()).collect();
+    if broken.iter().all(Option::is_none) {
+        return;
+    }
+    // Claims that stay move up into the gaps.
+    let number = |claim: usize| broken[..claim].iter().filter(|broken| broken.is_none()).count();
+    for pod in 0..greedy.seats.len() {
+        let Some(Seat::Claim(claim)) = greedy.seats[pod] else { continue };
+        greedy.seats[pod] = broken[claim].is_none().then(|| Seat::Claim(number(claim)));
+        greedy.shortfalls[pod] = broken[claim].clone();
+    }
+    let mut verdicts = broken.iter();
+    greedy.claims.retain(|_| verdicts.next().is_some_and(Option::is_none));
+    greedy.order = greedy.order.iter().copied().filter(|pod| greedy.seats[*pod].is_some()).collect();
+}
+
+/// The first minimum that the listed types do not meet.
+fn shortfall(greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
+    let most = greedy.world.snapshot.policy.max_types_per_claim;
+    let listed: BTreeSet<TypeName> = prices(greedy, claim).into_iter().take(most).map(|(_, name)| name).collect();
+    let mut machines = claim.machines.clone();
+    machines.retain(|machine| listed.contains(&greedy.world.machines.all[machine].instance_type.name));
+    let lift = Lift::default();
+    let view = greedy.view(&lift);
+    claim.min_values.iter().find_map(|(key, wanted)| {
+        let found = view.values_of(*key, &machines);
+        let key = greedy.world.words.key_name(*key).clone();
+        (found < *wanted).then_some(Obstacle::MinValues { key, wanted: *wanted, found })
+    })
 }
 
 fn planned(greedy: &Greedy<'_, '_>, claim: &Claim) -> PlannedClaim {
@@ -110,8 +149,7 @@ fn requirements(greedy: &Greedy<'_, '_>, claim: &Claim, types: &[TypeName]) -> R
     requirements.add(INSTANCE_TYPE, Requirement::new(Operator::In, types.iter().map(TypeName::as_str)));
     let kept = claim.machines.iter().filter(|machine| types.contains(&machines.all[*machine].instance_type.name));
     let sales = kept.flat_map(|machine| sales(greedy, claim, machine));
-    let capacity_types: std::collections::BTreeSet<CapacityType> =
-        sales.filter_map(|sale| sale.offering.capacity_type()).collect();
+    let capacity_types: BTreeSet<CapacityType> = sales.filter_map(|sale| sale.offering.capacity_type()).collect();
     requirements.add(CAPACITY_TYPE, Requirement::new(Operator::In, capacity_types.iter().map(|kind| kind.as_str())));
     requirements
 }

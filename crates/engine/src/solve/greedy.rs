@@ -36,6 +36,8 @@ pub(crate) struct Greedy<'w, 'a> {
     pub(crate) steps: u64,
     /// Pods that were looked at, whatever came of it.
     pub(crate) reached: Vec<bool>,
+    /// Pods that lost their claim in the end, because it could not list enough values.
+    pub(crate) shortfalls: Vec<Option<model::why::Obstacle>>,
     effort: u64,
     memory: Vec<Vec<Memory>>,
 }
@@ -94,6 +96,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             order: Vec::new(),
             steps: 0,
             reached: vec![false; world.pods.len()],
+            shortfalls: vec![None; world.pods.len()],
             effort,
         }
     }

@@ -123,6 +123,20 @@ fn the_greatest_minimum_of_a_key_counts_and_keys_add_up() {
     assert!(!both.solve(vec![pod("a")]).is_placed("a"), "all types are of one size");
 }
 
+// 01/MIN-04
+#[test]
+fn a_minimum_that_only_the_length_of_the_list_breaks_is_broken_too() {
+    let mut world = world(vec![pool("p").types(types_of(6)).min_values(INSTANCE_TYPE, "Exists", 4)]);
+    assert!(!world.solve(vec![pod("a").asks("cpu", 3500)]).is_placed("a"), "three types are large enough");
+    world.snapshot.policy.max_types_per_claim = 3;
+    let answer = world.solve(vec![pod("a"), pod("b")]);
+    assert_eq!((answer.placed(), answer.claims()), (0, 0));
+    let short = Obstacle::MinValues { key: INSTANCE_TYPE.into(), wanted: 4, found: 3 };
+    assert!(answer.plan.unplaced.iter().all(|unplaced| unplaced.general == [short.clone()]));
+    world.snapshot.policy.min_values = MinValuesPolicy::BestEffort;
+    assert_eq!(world.solve(vec![pod("a"), pod("b")]).placed(), 2);
+}
+
 // 01/MIN-05
 #[test]
 fn best_effort_lowers_the_minimum_to_what_there_is() {

@@ -9,6 +9,7 @@ mod existing;
 mod fixture;
 mod judged;
 mod labels;
+mod mixed;
 mod odd;
 mod packing;
 mod pools;
