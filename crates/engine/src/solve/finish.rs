@@ -1,6 +1,7 @@
 //! From numbers back to words: the plan that others read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::ids::TypeName;
 use model::instance::CapacityType;
@@ -12,16 +13,19 @@ use model::resources::Resources;
 use model::snapshot::MinValuesPolicy;
 use model::why::{ClaimReason, Obstacle};
 
+use super::bits::Bits;
 use super::claims::Claim;
 use super::explain;
 use super::greedy::{Greedy, Seat};
 use super::lift::Lift;
 use super::machines::Sale;
+use super::world::World;
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
     for number in 0..greedy.claims.len() {
         let mut claim = greedy.claims[number].clone();
+        settle_offerings(greedy.world, &mut claim);
         greedy.limits.settle(greedy.world, &mut claim);
         greedy.claims[number] = claim;
     }
@@ -38,6 +42,36 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
         claims: greedy.claims.iter().map(|claim| planned(&greedy, claim)).collect(),
         unplaced,
         steps: greedy.steps,
+    }
+}
+
+/// A type whose offerings differ in amounts may be sold to the claim in a way that is too small for its pods. Such a type
+/// goes, if others are left; otherwise the claim is narrowed to the labels of the offerings that are large enough.
+fn settle_offerings(world: &World<'_>, claim: &mut Claim) {
+    let shapes = world.machines.shapes_for(|key| &claim.states[key]);
+    let is_sold = |machine: usize| world.machines.all[machine].sales.iter().any(|sale| shapes.contains(sale.shape));
+    // Pools may offer different types of one name, so a type is told by its place in memory and not by its name.
+    let type_of = |machine: usize| Arc::as_ptr(world.machines.all[machine].instance_type);
+    let left_out =
+        (0..world.machines.all.len()).filter(|machine| !claim.machines.contains(*machine) && is_sold(*machine));
+    let doubtful: BTreeSet<_> = left_out.map(type_of).collect();
+    let mut sound = claim.machines.clone();
+    sound.retain(|machine| !doubtful.contains(&type_of(machine)));
+    if !sound.is_empty() {
+        claim.machines = sound;
+        return;
+    }
+    let sales = claim.machines.iter().flat_map(|machine| &world.machines.all[machine].sales);
+    let suited: Bits = sales.map(|sale| sale.shape).filter(|shape| shapes.contains(*shape)).collect();
+    for key in 0..world.words.key_count() {
+        let mut states = claim.states[key].clone();
+        states.keep(&world.machines.states_on_sale(key, &suited, &world.words));
+        if states != claim.states[key] {
+            let values: Vec<&str> =
+                states.iter().filter_map(|state| world.words.value(key, state)).map(|v| &**v).collect();
+            claim.requirements.add(world.words.key_name(key).clone(), Requirement::new(Operator::In, values));
+            claim.states[key] = states;
+        }
     }
 }
 

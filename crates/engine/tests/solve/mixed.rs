@@ -154,6 +154,24 @@ fn a_soft_spread_over_hosts_gives_way_before_a_hard_one_over_zones() {
     assert_eq!(answer.claims(), 3);
 }
 
+#[test]
+fn a_resource_that_one_offering_has_narrows_the_claim_to_it() {
+    let mut special = model::instance::InstanceType::clone(&shape("special").build());
+    let offering = &mut special.offerings[3];
+    assert_eq!(offering.label(ZONE).map(|zone| &**zone), Some("test-zone-2"));
+    offering.capacity_override = Some(model::resources::Resources::default().with("fake.com/nic", 2));
+    let mut world = world(vec![pool("p").types(vec![std::sync::Arc::new(special)])]);
+    let sketch = pod("a").asks("fake.com/nic", 1);
+    world.snapshot.pods.insert(sketch.0.name.clone(), std::sync::Arc::new(sketch.0.clone()));
+    let answer = world.solve(vec![sketch]);
+    assert_eq!(
+        (answer.value("a", ZONE), answer.value("a", CAPACITY)),
+        ("test-zone-2".to_owned(), "on-demand".to_owned())
+    );
+    let verdict = judge::replay(&world.snapshot, &answer.plan);
+    assert!(verdict.is_accepted(), "{verdict}");
+}
+
 // 01/DEL-01
 #[test]
 fn pods_of_a_leaving_node_get_a_place_elsewhere() {
