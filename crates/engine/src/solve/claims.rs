@@ -235,7 +235,7 @@ impl View<'_, '_> {
         let Some((key, rest)) = open.split_first() else { return Some((states, machines)) };
         for state in self.domains(claim, *key, rules, &states, &machines) {
             let mut settled = states.clone();
-            settled.insert(*key, self.world.words.only(*key, state));
+            settled.insert(*key, self.world.words.just(*key, state));
             if let Some(found) = self.choose(claim, candidate, rules, rest, settled) {
                 return Some(found);
             }

@@ -135,7 +135,7 @@ impl Words {
         Bits::full(self.state_count(key))
     }
 
-    pub(crate) fn only(&self, key: Key, state: usize) -> Bits {
+    pub(crate) fn just(&self, key: Key, state: usize) -> Bits {
         let mut states = Bits::empty(self.state_count(key));
         states.insert(state);
         states

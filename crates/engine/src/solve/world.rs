@@ -128,7 +128,7 @@ impl<'a> World<'a> {
             match requirements.get(name) {
                 Some(requirement) => self.words.states(key, requirement),
                 None if self.snapshot.well_known.contains(name) || **name == *HOSTNAME => self.words.everything(key),
-                None => self.words.only(key, ABSENT),
+                None => self.words.just(key, ABSENT),
             }
         };
         (0..self.words.key_count()).map(states).collect()
@@ -269,13 +269,13 @@ impl<'a> World<'a> {
     fn site_states(&self, node: &Node) -> Vec<Bits> {
         let Progress::Unlaunched { types, requirements } = &node.progress else {
             let states = self.words.states_of(&node.labels).into_iter().enumerate();
-            return states.map(|(key, state)| self.words.only(key, state)).collect();
+            return states.map(|(key, state)| self.words.just(key, state)).collect();
         };
         let mut states = self.template_states(requirements);
         for (key, states) in states.iter_mut().enumerate() {
             let name = self.words.key_name(key);
             if let Some(value) = node.labels.get(name) {
-                *states = self.words.only(key, self.words.state(key, value));
+                *states = self.words.just(key, self.words.state(key, value));
                 continue;
             }
             let mut possible = Bits::empty(self.words.state_count(key));
