@@ -37,6 +37,16 @@ pub enum Operator {
     Lte,
 }
 
+impl Operator {
+    pub const ALL: [Self; 8] =
+        [Self::In, Self::NotIn, Self::Exists, Self::DoesNotExist, Self::Gt, Self::Lt, Self::Gte, Self::Lte];
+
+    /// Reads the API's word, in exactly its spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operator| operator.to_string() == text)
+    }
+}
+
 impl fmt::Display for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)

@@ -53,17 +53,9 @@ pub(super) fn impossible() -> Requirements {
     Requirements::default().with(HOSTNAME, nothing())
 }
 
-/// The operators that Kubernetes itself has.
+/// The operators that Kubernetes itself has. Those with "or equal" are ours alone, and no pod may use them.
 pub(super) fn operator(text: &str) -> Option<Operator> {
-    Some(match text {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
-        "Gt" => Operator::Gt,
-        "Lt" => Operator::Lt,
-        _ => return None,
-    })
+    Operator::parse(text).filter(|operator| !matches!(operator, Operator::Gte | Operator::Lte))
 }
 
 /// The same operator as our own kinds spell it.

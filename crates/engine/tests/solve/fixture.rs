@@ -31,17 +31,7 @@ pub(crate) const MI: i64 = 1 << 20;
 /// `In a b`, `NotIn a`, `Exists`, `Gt 3`, …
 pub(crate) fn req(text: &str) -> Requirement {
     let mut words = text.split_whitespace();
-    let operator = match words.next().unwrap() {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
-        "Gt" => Operator::Gt,
-        "Lt" => Operator::Lt,
-        "Gte" => Operator::Gte,
-        "Lte" => Operator::Lte,
-        other => panic!("unknown operator {other}"),
-    };
+    let operator = Operator::parse(words.next().unwrap()).unwrap();
     Requirement::new(operator, words)
 }
 

@@ -5,17 +5,7 @@ use crate::labels::{HOSTNAME, Labels, WellKnown, ZONE};
 
 fn req(text: &str) -> Requirement {
     let mut words = text.split_whitespace();
-    let operator = match words.next().unwrap() {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
-        "Gt" => Operator::Gt,
-        "Lt" => Operator::Lt,
-        "Gte" => Operator::Gte,
-        "Lte" => Operator::Lte,
-        other => panic!("{other}"),
-    };
+    let operator = Operator::parse(words.next().unwrap()).unwrap();
     Requirement::new(operator, words)
 }
 
