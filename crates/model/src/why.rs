@@ -1,6 +1,12 @@
 //! Reasons as values: why a pod stays pending, why a claim exists. Words for people are made of them at the edge.
+//!
+//! The words are in `text`. Where the reference has a fixed text for something, it stands there letter by letter, because
+//! people search and alert on it; the values that clash follow it.
 
-use std::fmt;
+#[cfg(test)]
+mod tests;
+mod text;
+
 use std::sync::Arc;
 
 use crate::ids::{DriverName, NodeName, PodName, PoolName, TypeName};
@@ -111,13 +117,22 @@ pub struct ClaimReason {
     pub runner_up: Option<(TypeName, Price)>,
 }
 
-impl fmt::Display for PodProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::WantsOtherNodes => f.write_str("the pod wants no node of a NodePool"),
-            Self::Requirement { text } => f.write_str(text),
-            Self::MatchFields => f.write_str("node selector term with matchFields is not supported"),
-            Self::Volume { volume, text } => write!(f, "volume {volume}: {text}"),
-        }
-    }
+/// Where obstacles stand; the words for them and the remedies differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// Whatever the place.
+    Anywhere,
+    Node(&'a NodeName),
+    Pool(&'a PoolName),
+}
+
+/// What one instance type had of the three things that it is picked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeHad {
+    /// Its labels suit.
+    pub requirements: bool,
+    /// It is large enough. The reference counts that only for a type that is on sale too.
+    pub resources: bool,
+    /// It is on sale where and how it must be.
+    pub offering: bool,
 }
