@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
-use xtask::tidy;
+use xtask::{catalog, tidy};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The repository's own tools")]
@@ -22,12 +22,21 @@ enum Command {
     Tidy,
     /// Write the custom resource definitions into crds/
     Crds,
+    /// Write the EC2 catalogue of crates/provider from packages of the registries; needs network, pip and go
+    Catalog {
+        /// Compare with the committed file and change nothing
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Tidy => run_tidy(),
         Command::Crds => write_crds(),
+        Command::Catalog { check } => {
+            catalog::run(&root()?, if check { catalog::Mode::Check } else { catalog::Mode::Write })
+        }
     }
 }
 
