@@ -14,7 +14,9 @@ mod hash;
 mod lift;
 mod limits;
 mod machines;
+mod neighbours;
 mod reserve;
+mod search;
 mod topology;
 mod wishes;
 mod words;
@@ -53,5 +55,5 @@ pub fn solve(snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) 
     let world = World::build(snapshot, pods, &question.without);
     let mut greedy = Greedy::new(&world, question.effort);
     greedy.run(cancel);
-    finish::finish(greedy)
+    finish::finish(search::improved(greedy, question.effort, cancel))
 }

@@ -88,6 +88,10 @@ pub enum Obstacle {
         key: Arc<str>,
         other: Option<PodName>,
     },
+    /// A domain with nobody in it would come into being, and make the spread of pods that are placed already too uneven.
+    NewDomain {
+        key: Arc<str>,
+    },
     Limit(BrokenLimit),
     MinValues {
         key: Arc<str>,

@@ -60,6 +60,8 @@ pub(crate) struct Candidate<'c, 'a> {
     pub(crate) class: &'c Class<'a>,
     pub(crate) rung: &'c Rung,
     pub(crate) place: usize,
+    /// How far down the list of domains to begin; the best comes first.
+    pub(crate) turn: usize,
 }
 
 /// A refusal, and whether it can ever change: claims only get narrower, but counts of other pods grow.
@@ -174,8 +176,8 @@ impl View<'_, '_> {
         let rules = candidate.rung.rules.iter().enumerate();
         let rules: Vec<&Rule> =
             rules.filter(|(i, _)| !self.lift.has(Constraint::Rule(*i))).map(|(_, rule)| rule).collect();
-        let unwanted =
-            if self.lift.has(Constraint::Unwanted) { Vec::new() } else { unwanted(self.topology, candidate.class) };
+        let mut unwanted = unwanted(self.topology, candidate.class);
+        unwanted.retain(|rule| !self.lift.has(Constraint::Unwanted(rule.group())));
         for rule in rules.iter().copied().chain(&unwanted) {
             match self.topology.groups[rule.group()].key {
                 None if !self.topology.holds_on_host(rule, candidate.place) => return None,
@@ -189,6 +191,10 @@ impl View<'_, '_> {
                 }
             }
         }
+        let is_new = claim.pods.is_empty() && !self.lift.has(Constraint::Domains);
+        if is_new && self.topology.closes_hosts(claim.template) {
+            return None;
+        }
         let closed = self.topology.closed_domains(claim.template);
         for (key, domains) in closed.filter(|_| !self.lift.has(Constraint::Domains)) {
             let left = states.entry(key).or_insert_with(|| claim.states[key].clone());
@@ -197,8 +203,35 @@ impl View<'_, '_> {
                 return None;
             }
         }
-        let open = self.keys_to_settle(claim, candidate, &rules, &states);
-        self.choose(claim, candidate, &rules, &open, states)
+        let certain = self.certain(claim, candidate, &states);
+        [certain, Some(states)].into_iter().flatten().find_map(|states| {
+            let open = self.keys_to_settle(claim, candidate, &rules, &states);
+            self.choose(claim, candidate, &rules, &open, states)
+        })
+    }
+
+    /// Labels narrowed so that every spread that selects the pod knows whether it counts. While that is open, a count is a
+    /// guess, and guesses keep others out. `None` when nothing is open.
+    fn certain(
+        &self,
+        claim: &Claim,
+        candidate: Candidate<'_, '_>,
+        states: &BTreeMap<Key, Bits>,
+    ) -> Option<BTreeMap<Key, Bits>> {
+        let mut certain = states.clone();
+        for group in candidate.class.footprint.counted_in.iter().map(|group| &self.topology.groups[*group]) {
+            let at = |key: Key| certain.get(&key).unwrap_or(&claim.states[key]);
+            let narrowed = group.open_terms(claim.template, at).map(|masks| {
+                let mut narrowed = certain.clone();
+                for mask in masks {
+                    narrowed.entry(mask.key).or_insert_with(|| claim.states[mask.key].clone()).keep(&mask.states);
+                }
+                narrowed
+            });
+            let sold = narrowed.into_iter().find(|states| !self.machines_for(claim, candidate, states).is_empty());
+            certain = sold.unwrap_or(certain);
+        }
+        (certain != *states).then_some(certain)
     }
 
     /// Keys that some group counts this pod by and that are still open.
@@ -233,7 +266,11 @@ impl View<'_, '_> {
             return None;
         }
         let Some((key, rest)) = open.split_first() else { return Some((states, machines)) };
-        for state in self.domains(claim, *key, rules, &states, &machines) {
+        let mut domains = self.domains(claim, *key, rules, &states, &machines);
+        let count = domains.len().max(1);
+        domains.rotate_left(candidate.turn % count);
+        let candidate = Candidate { turn: candidate.turn / count, ..candidate };
+        for state in domains {
             let mut settled = states.clone();
             settled.insert(*key, self.world.words.just(*key, state));
             if let Some(found) = self.choose(claim, candidate, rules, rest, settled) {

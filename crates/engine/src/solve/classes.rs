@@ -12,7 +12,7 @@ use super::claims::Claim;
 use super::hash::Fnv;
 use super::limits::Limits;
 use super::topology::{Footprint, Reach, Rule, Topology};
-use super::wishes::{Wish, ladder};
+use super::wishes::{Domains, Wish, ladder};
 use super::words::Mask;
 use super::world::World;
 
@@ -32,6 +32,7 @@ pub(crate) struct Rung {
     pub(crate) places: Vec<(Requirements, Vec<Mask>)>,
     pub(crate) tolerations: Vec<Toleration>,
     pub(crate) rules: Vec<Rule>,
+    domains: Domains,
 }
 
 /// Finds the classes of a question's pods. The second list names the class of each pod.
@@ -80,6 +81,14 @@ impl<'a> Class<'a> {
     }
 }
 
+impl Class<'_> {
+    /// The number of the rung on which the pod asks for nothing but what it insists on. Reasons speak of that one.
+    pub(crate) fn least_demanding(&self) -> usize {
+        let all = self.rungs.iter();
+        all.filter(|rung| rung.domains == Domains::Reachable).count().saturating_sub(1)
+    }
+}
+
 impl Rung {
     fn new(world: &World<'_>, topology: &mut Topology, pod: &Pod, wish: &Wish<'_>, reach: &Reach) -> Self {
         let masks = world.words.masks(&wish.labels);
@@ -92,7 +101,7 @@ impl Rung {
         let places = alternatives.iter().map(|place| (place.clone(), world.words.masks(place)));
         let places =
             if alternatives.is_empty() { vec![(Requirements::default(), Vec::new())] } else { places.collect() };
-        Self { labels: wish.labels.clone(), masks, places, tolerations, rules }
+        Self { labels: wish.labels.clone(), masks, places, tolerations, rules, domains: wish.domains }
     }
 }
 

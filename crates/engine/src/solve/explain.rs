@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use model::ids::{NodeName, PoolName};
+use model::labels::HOSTNAME;
 use model::pool::BrokenLimit;
 use model::requirements::{Clash, Operator, Requirement, Requirements, Undefined};
 use model::taints::first_untolerated;
@@ -16,6 +17,7 @@ use super::bits::Bits;
 use super::claims::Claim;
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
+use super::neighbours;
 use super::topology::{Ground, Rule, Spot};
 use super::words::{Key, Mask};
 
@@ -44,12 +46,15 @@ fn explain_class(greedy: &Greedy<'_, '_>, class: usize) -> Unplaced {
     let pod = greedy.classes[class].pod;
     let facts = [
         (pod.wants.has_resource_claims, Obstacle::ResourceClaims),
-        (greedy.world.templates.is_empty(), Obstacle::NoPool),
+        (greedy.world.pools.is_empty(), Obstacle::NoPool),
         (greedy.deferred[class], Obstacle::Reserved),
     ];
-    let templates = greedy.world.templates.iter().enumerate();
-    let explained =
-        templates.map(|(number, template)| (template.pool.name.clone(), explain_pool(greedy, class, number)));
+    let template = |pool: &PoolName| greedy.world.templates.iter().position(|template| template.pool.name == *pool);
+    let explained = greedy.world.pools.iter().map(|pool| {
+        let nothing_on_sale = vec![Obstacle::NoInstanceType];
+        let obstacles = template(&pool.name).map_or(nothing_on_sale, |number| explain_pool(greedy, class, number));
+        (pool.name.clone(), obstacles)
+    });
     let pools: Vec<(PoolName, Vec<Obstacle>)> = explained.collect();
     let closest =
         pools.iter().filter(|(_, obstacles)| !obstacles.is_empty()).min_by_key(|(_, obstacles)| obstacles.len());
@@ -74,7 +79,7 @@ pub(crate) fn nearest_site(greedy: &Greedy<'_, '_>, class: usize) -> Option<(Nod
 fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> Vec<Obstacle> {
     let (world, class) = (greedy.world, &greedy.classes[number]);
     let (site, taken) = (&world.sites[site_number], greedy.taken(site_number));
-    let (Some(rung), wants) = (class.rungs.last(), &class.pod.wants) else { return Vec::new() };
+    let (rung, wants) = (&class.rungs[class.least_demanding()], &class.pod.wants);
     let mut obstacles: Vec<Obstacle> = first_untolerated(&site.node.taints, &rung.tolerations)
         .map(|taint| Obstacle::Taint(taint.clone()))
         .into_iter()
@@ -100,7 +105,7 @@ fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> V
     let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
     let rules = rung.rules.iter().cloned().chain(greedy.unwanted(number));
     let broken = rules.filter(|rule| !greedy.topology.holds(rule, &spot));
-    obstacles.extend(broken.map(|rule| rule_obstacle(greedy, &rule)));
+    obstacles.extend(broken.map(|rule| rule_obstacle(greedy, &rule, Some(&spot))));
     obstacles
 }
 
@@ -126,7 +131,7 @@ fn only(requirements: &Requirements, key: &Arc<str>) -> Requirements {
 /// The fewest constraints that keep the pod off a new machine of one pool. Empty when it would fit: then it waits for
 /// something else.
 fn explain_pool(greedy: &Greedy<'_, '_>, class: usize, template: usize) -> Vec<Obstacle> {
-    let rung = greedy.classes[class].rungs.len() - 1;
+    let rung = greedy.classes[class].least_demanding();
     let fits = |set: &[Constraint]| machines_without(greedy, class, template, set).is_some();
     if fits(&[]) {
         return Vec::new();
@@ -142,7 +147,7 @@ fn explain_pool(greedy: &Greedy<'_, '_>, class: usize, template: usize) -> Vec<O
 
 /// The machines that a new claim would have with some constraints set aside.
 fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Option<Bits> {
-    let rung = greedy.classes[class].rungs.len() - 1;
+    let rung = greedy.classes[class].least_demanding();
     let candidate = greedy.candidate(class, rung, greedy.claims.len());
     let narrowing = greedy.view(&Lift::of(set)).narrow(&Claim::new(greedy.world, template), candidate);
     narrowing.ok().map(|narrowing| narrowing.machines)
@@ -167,9 +172,9 @@ fn constraints(greedy: &Greedy<'_, '_>, class: usize, rung: usize) -> Vec<Constr
     let mut all = vec![Constraint::Limits, Constraint::Taints, Constraint::MinValues];
     all.extend(rung.masks.iter().map(|mask| Constraint::Label(mask.key)));
     all.extend((0..rung.rules.len()).map(Constraint::Rule));
+    all.extend(greedy.unwanted(class).iter().map(|rule| Constraint::Unwanted(rule.group())));
     all.extend([
         Constraint::Places,
-        Constraint::Unwanted,
         Constraint::Ports,
         Constraint::Attachments,
         Constraint::Domains,
@@ -188,7 +193,7 @@ fn obstacle(
 ) -> Obstacle {
     let world = greedy.world;
     let pool = &world.templates[template].pool;
-    let Some(rung) = greedy.classes[class].rungs.last() else { return Obstacle::NoInstanceType };
+    let rung = &greedy.classes[class].rungs[greedy.classes[class].least_demanding()];
     match constraint {
         Constraint::Taints => first_untolerated(&pool.template.taints, &rung.tolerations)
             .map_or(Obstacle::NoInstanceType, |taint| Obstacle::Taint(taint.clone())),
@@ -208,12 +213,12 @@ fn obstacle(
             held.unwrap_or(Obstacle::NoInstanceType)
         }
         Constraint::Attachments => attachment_obstacle(greedy, class, template, set),
-        Constraint::Rule(rule) => rule_obstacle(greedy, &rung.rules[rule]),
-        Constraint::Unwanted => {
-            let mut unwanted = greedy.unwanted(class).into_iter().map(|rule| rule_obstacle(greedy, &rule));
-            unwanted.next().unwrap_or(Obstacle::NoInstanceType)
+        Constraint::Rule(rule) => rule_obstacle(greedy, &rung.rules[rule], None),
+        Constraint::Unwanted(group) => rule_obstacle(greedy, &Rule::Unwanted { group }, None),
+        Constraint::Domains => {
+            let key = greedy.topology.closed_domains(template).next().map(|(key, _)| world.words.key_name(key).clone());
+            Obstacle::NewDomain { key: key.unwrap_or_else(|| HOSTNAME.into()) }
         }
-        Constraint::Domains => Obstacle::NoOffering,
         Constraint::Limits => limit_obstacle(greedy, class, template, set),
         Constraint::MinValues => min_values_obstacle(greedy, class, template, set),
     }
@@ -293,7 +298,8 @@ fn port_clash(wanted: &[model::pod::HostPort], held: &[model::pod::HostPort]) ->
     clashes.next().map(|(port, other)| Obstacle::Port { wanted: port.clone(), held: other.clone() })
 }
 
-fn rule_obstacle(greedy: &Greedy<'_, '_>, rule: &Rule) -> Obstacle {
+/// What a rule about other pods says, at a spot or wherever a machine may come.
+fn rule_obstacle(greedy: &Greedy<'_, '_>, rule: &Rule, spot: Option<&Spot<'_>>) -> Obstacle {
     let group = &greedy.topology.groups[rule.group()];
     let key = group.key_name().clone();
     match rule {
@@ -310,6 +316,8 @@ fn rule_obstacle(greedy: &Greedy<'_, '_>, rule: &Rule) -> Obstacle {
             }
         }
         Rule::Near { .. } => Obstacle::Together { key },
-        Rule::Far { .. } | Rule::Unwanted { .. } => Obstacle::Apart { key, other: None },
+        Rule::Far { .. } | Rule::Unwanted { .. } => {
+            Obstacle::Apart { key, other: neighbours::other(greedy, rule, spot) }
+        }
     }
 }

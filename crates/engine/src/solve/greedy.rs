@@ -1,6 +1,6 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::snapshot::MinValuesPolicy;
@@ -39,6 +39,7 @@ pub(crate) struct Greedy<'w, 'a> {
     /// Pods that lost their claim in the end, because it could not list enough values.
     pub(crate) shortfalls: Vec<Option<model::why::Obstacle>>,
     effort: u64,
+    pub(crate) habits: Habits,
     memory: Vec<Vec<Memory>>,
 }
 
@@ -59,6 +60,23 @@ pub(crate) struct Taken {
 struct Memory {
     closed_sites: Bits,
     closed_claims: Vec<bool>,
+}
+
+/// What an attempt does otherwise than the first plan, by pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Habits {
+    /// How far it has moved up among its equals.
+    pub(crate) boosts: Vec<u32>,
+    /// How many places that would take it are passed over, if there are others.
+    pub(crate) skips: Vec<usize>,
+}
+
+/// A pod, its class, and the rung on which it looks for a place.
+#[derive(Clone, Copy)]
+struct Bid {
+    pod: usize,
+    class: usize,
+    rung: usize,
 }
 
 /// What became of a look at the pools.
@@ -98,7 +116,52 @@ impl<'w, 'a> Greedy<'w, 'a> {
             reached: vec![false; world.pods.len()],
             shortfalls: vec![None; world.pods.len()],
             effort,
+            habits: Habits { boosts: vec![0; world.pods.len()], skips: vec![0; world.pods.len()] },
         }
+    }
+
+    /// The same world once more, with so much effort and other habits.
+    pub(crate) fn again(&self, effort: u64, habits: Habits) -> Self {
+        Self { habits, ..Self::new(self.world, effort) }
+    }
+
+    /// Whether some pod without a seat has none because of other pods of the plan, not because of what it asks.
+    /// Pods that wait for reserved machines get them in the next pass; nobody makes room for them by going elsewhere.
+    pub(crate) fn has_hope(&self) -> bool {
+        if self.deferred.contains(&true) {
+            return false;
+        }
+        let mut looked: Vec<bool> = vec![false; self.classes.len()];
+        (0..self.seats.len()).filter(|pod| self.seats[*pod].is_none()).any(|pod| {
+            let class = self.class_of[pod];
+            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class)
+        })
+    }
+
+    /// Whether a pod of this class would fit on some machine if it were the only one, whatever it wants of others.
+    fn would_fit_alone(&self, number: usize) -> bool {
+        let class = &self.classes[number];
+        let last = class.least_demanding();
+        let mut aside = vec![Constraint::Domains];
+        aside.extend(self.unwanted(number).iter().map(|rule| Constraint::Unwanted(rule.group())));
+        aside.extend((0..class.rungs[last].rules.len()).map(Constraint::Rule));
+        let lift = Lift::of(&aside);
+        let (view, candidate) = (self.view(&lift), self.candidate(number, last, self.claims.len()));
+        let fits = |template: usize| view.narrow(&Claim::new(self.world, template), candidate).is_ok();
+        (0..self.world.templates.len()).any(fits)
+            || self.world.sites.iter().any(|site| {
+                let mut requests = class.requests.iter().zip(&site.free);
+                site.takes_pods && requests.all(|(wanted, free)| *wanted <= 0 || wanted <= free)
+            })
+    }
+
+    /// How many pods are seated, by priority, most important first.
+    pub(crate) fn seated(&self) -> Vec<usize> {
+        let mut levels: BTreeMap<std::cmp::Reverse<i32>, usize> = BTreeMap::new();
+        for (pod, seat) in self.world.pods.iter().zip(&self.seats) {
+            *levels.entry(std::cmp::Reverse(pod.priority)).or_default() += usize::from(seat.is_some());
+        }
+        levels.into_values().collect()
     }
 
     /// Seats pods, one level of priority after the other. Whoever is left is asked again with the next level, because the
@@ -143,30 +206,39 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(left)
     }
 
-    /// Most important first, then largest, then oldest.
+    /// Most important first, then those who found no place before, then largest, then oldest.
     fn queue(&self) -> Vec<usize> {
         let pods = &self.world.pods;
         let mut queue: Vec<usize> = (0..pods.len()).collect();
         queue.sort_by(|a, b| {
+            let boosts = (self.habits.boosts[*a], self.habits.boosts[*b]);
             let (a, b) = (pods[*a], pods[*b]);
             let size = |pod: &model::pod::Pod| (pod.requests.cpu_milli, pod.requests.memory_bytes);
-            (b.priority, size(b))
-                .cmp(&(a.priority, size(a)))
+            (b.priority, boosts.1, size(b))
+                .cmp(&(a.priority, boosts.0, size(a)))
                 .then((a.created, &a.uid, &a.name).cmp(&(b.created, &b.uid, &b.name)))
         });
         queue
     }
 
     fn seat(&mut self, pod: usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
-        let class = self.class_of[pod];
-        if self.classes[class].pod.wants.has_resource_claims {
+        if self.classes[self.class_of[pod]].pod.wants.has_resource_claims {
             return Ok(false);
         }
+        let mut skips = self.habits.skips[pod];
+        let is_choosy = skips > 0;
+        Ok(self.seat_choosing(pod, &mut skips, cancel)? || (is_choosy && self.seat_choosing(pod, &mut 0, cancel)?))
+    }
+
+    /// Goes down the rungs, and on each through the places that are there, then to the pools.
+    fn seat_choosing(&mut self, pod: usize, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
+        let class = self.class_of[pod];
         for rung in 0..self.classes[class].rungs.len() {
-            if self.seat_on_site(pod, class, rung, cancel)? || self.seat_on_claim(pod, class, rung, cancel)? {
+            let bid = Bid { pod, class, rung };
+            if self.seat_on_site(bid, skips, cancel)? || self.seat_on_claim(bid, skips, cancel)? {
                 return Ok(true);
             }
-            match self.seat_on_new_claim(pod, class, rung, cancel)? {
+            match self.seat_on_new_claim(bid, *skips, cancel)? {
                 Outcome::Seated => return Ok(true),
                 Outcome::Refused => {}
                 // Giving up a wish, or going to another pool, would waste what is reserved.
@@ -187,19 +259,15 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(())
     }
 
-    fn seat_on_site(
-        &mut self,
-        pod: usize,
-        class: usize,
-        rung: usize,
-        cancel: &AtomicBool,
-    ) -> Result<bool, OutOfEffort> {
+    fn seat_on_site(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
+        let Bid { pod, class, rung } = bid;
         for site in 0..self.world.sites.len() {
             if self.memory[class][rung].closed_sites.contains(site) {
                 continue;
             }
             self.step(cancel)?;
             match self.site_verdict(class, rung, site) {
+                Ok(()) if *skips > 0 => *skips -= 1,
                 Ok(()) => {
                     self.topology.rely(&self.classes[class].rungs[rung].rules);
                     self.take_site(pod, class, site);
@@ -249,13 +317,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
         self.order.push(pod);
     }
 
-    fn seat_on_claim(
-        &mut self,
-        pod: usize,
-        class: usize,
-        rung: usize,
-        cancel: &AtomicBool,
-    ) -> Result<bool, OutOfEffort> {
+    fn seat_on_claim(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
+        let Bid { pod, class, rung } = bid;
         self.memory[class][rung].closed_claims.resize(self.claims.len(), false);
         for number in 0..self.claims.len() {
             if self.memory[class][rung].closed_claims[number] {
@@ -264,10 +327,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
             self.step(cancel)?;
             let candidate = self.candidate(class, rung, number);
             match self.view(&Lift::default()).narrow(&self.claims[number], candidate) {
+                Ok(_) if *skips > 0 => *skips -= 1,
                 Ok(narrowing) => {
                     let mut claim = self.claims[number].clone();
                     claim.admit(pod, candidate, narrowing);
-                    self.topology.reshape(claim.template, Some(&self.claims[number].states), &claim.states);
+                    let place = candidate.place;
+                    self.topology.reshape(place, claim.template, Some(&self.claims[number].states), &claim.states);
                     self.reservations.exchange(&self.claims[number].held, &claim.held);
                     self.claims[number] = claim;
                     self.topology.rely(&self.classes[class].rungs[rung].rules);
@@ -282,22 +347,23 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     /// Opens a claim in the first pool that can. Pools of equal weight are compared by price.
-    fn seat_on_new_claim(
-        &mut self,
-        pod: usize,
-        class: usize,
-        rung: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Outcome, OutOfEffort> {
+    fn seat_on_new_claim(&mut self, bid: Bid, turn: usize, cancel: &AtomicBool) -> Result<Outcome, OutOfEffort> {
+        let Bid { pod, class, rung } = bid;
         let mut best: Option<(model::price::Price, Claim)> = None;
         let mut weight = None;
+        // One turn in two goes to another pool, the rest to other domains.
+        let (mut passes, turn) = (turn % 2, turn / 2);
         for template in 0..self.world.templates.len() {
             let own_weight = self.world.templates[template].pool.weight;
             if best.is_some() && weight != Some(own_weight) {
                 break;
             }
             self.step(cancel)?;
-            let claim = match self.open_claim(pod, class, rung, template) {
+            let claim = match self.open_claim(bid, template, turn) {
+                Ok(_) if passes > 0 => {
+                    passes -= 1;
+                    continue;
+                }
                 Ok(claim) => claim,
                 Err(Refusal::Reserved) if best.is_none() => return Ok(Outcome::Deferred),
                 Err(_) => continue,
@@ -309,7 +375,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
             }
         }
         let Some((_, claim)) = best else { return Ok(Outcome::Refused) };
-        self.topology.reshape(claim.template, None, &claim.states);
+        let place = self.world.sites.len() + self.claims.len();
+        self.topology.reshape(place, claim.template, None, &claim.states);
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
         self.claims.push(claim);
         self.topology.rely(&self.classes[class].rungs[rung].rules);
@@ -317,12 +384,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(Outcome::Seated)
     }
 
-    fn open_claim(&self, pod: usize, class: usize, rung: usize, template: usize) -> Result<Claim, Refusal> {
+    fn open_claim(&self, bid: Bid, template: usize, turn: usize) -> Result<Claim, Refusal> {
         let mut claim = Claim::new(self.world, template);
-        let candidate = self.candidate(class, rung, self.claims.len());
+        let candidate = Candidate { turn, ..self.candidate(bid.class, bid.rung, self.claims.len()) };
         let refusal = match self.view(&Lift::default()).narrow(&claim, candidate) {
             Ok(narrowing) => {
-                claim.admit(pod, candidate, narrowing);
+                claim.admit(bid.pod, candidate, narrowing);
                 return Ok(claim);
             }
             Err(refusal) => refusal,
@@ -337,7 +404,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             *least = (*least).min(view.values_of(*key, &narrowing.machines));
         }
         claim.is_min_values_relaxed = true;
-        claim.admit(pod, candidate, narrowing);
+        claim.admit(bid.pod, candidate, narrowing);
         Ok(claim)
     }
 
@@ -362,7 +429,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     pub(crate) fn candidate(&self, class: usize, rung: usize, claim: usize) -> Candidate<'_, 'a> {
         let class = &self.classes[class];
-        Candidate { class, rung: &class.rungs[rung], place: self.world.sites.len() + claim }
+        Candidate { class, rung: &class.rungs[rung], place: self.world.sites.len() + claim, turn: 0 }
     }
 
     pub(crate) fn taken(&self, site: usize) -> &Taken {

@@ -1,5 +1,6 @@
 //! Constraints that are set aside for a moment, to find out which of them stand in the way.
 
+use super::topology::GroupId;
 use super::words::Key;
 
 /// One constraint that can be set aside.
@@ -13,8 +14,8 @@ pub(crate) enum Constraint {
     Ports,
     Attachments,
     Rule(usize),
-    /// Pods that want this one far away.
-    Unwanted,
+    /// Pods of this group that want this one far away.
+    Unwanted(GroupId),
     /// Domains that seated pods were judged without.
     Domains,
     Limits,

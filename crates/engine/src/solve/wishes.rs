@@ -21,6 +21,17 @@ pub(crate) struct Wish<'a> {
     pub(crate) preferred_together: Vec<&'a PodTerm>,
     pub(crate) apart: Vec<&'a PodTerm>,
     pub(crate) tolerates_soft_taints: bool,
+    pub(crate) domains: Domains,
+}
+
+/// Which domains a spread is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Domains {
+    /// Those that are there, and those that a new machine could open for the pod: an empty one should be opened first.
+    Reachable,
+    /// Those that are there. The scheduler sees no others, and where the empty ones do not suit the pod for another reason,
+    /// waiting for them helps nobody.
+    Present,
 }
 
 /// Where a walk down the ladder stands.
@@ -34,7 +45,8 @@ struct Rungs<'a> {
     tolerates_soft_taints: bool,
 }
 
-/// Every rung, from the top. The last one is what the pod insists on.
+/// Every rung, from the top. The last one is what the pod insists on; below it, a pod that spreads is content with the
+/// domains that are there.
 pub(crate) fn ladder(wants: &Wants, policy: PreferencePolicy, has_soft_taints: bool) -> Vec<Wish<'_>> {
     let respects = policy == PreferencePolicy::Respect;
     let mut rungs = Rungs {
@@ -49,6 +61,9 @@ pub(crate) fn ladder(wants: &Wants, policy: PreferencePolicy, has_soft_taints: b
     let mut wishes = vec![rungs.wish()];
     while rungs.step_down(has_soft_taints) {
         wishes.push(rungs.wish());
+    }
+    if let Some(last) = wishes.last().filter(|last| !last.spread.is_empty()) {
+        wishes.push(Wish { domains: Domains::Present, ..last.clone() });
     }
     wishes
 }
@@ -104,6 +119,7 @@ impl<'a> Rungs<'a> {
             preferred_together: self.together.iter().map(|preferred| &preferred.item).collect(),
             apart: apart.collect(),
             tolerates_soft_taints: self.tolerates_soft_taints,
+            domains: Domains::Reachable,
         }
     }
 }
@@ -144,8 +160,9 @@ mod tests {
         let keys = |terms: &[&PodTerm]| terms.iter().map(|term| &*term.key).collect::<Vec<_>>().join("+");
         let spreads: Vec<&str> = wish.spread.iter().map(|spread| &*spread.key).collect();
         let soft = if wish.tolerates_soft_taints { " soft" } else { "" };
+        let present = if wish.domains == Domains::Present { " present" } else { "" };
         let (together, apart) = (keys(&wish.preferred_together), keys(&wish.apart));
-        format!("{} | {together} | {apart} | {}{soft}", wish.labels, spreads.join("+"))
+        format!("{} | {together} | {apart} | {}{soft}{present}", wish.labels, spreads.join("+"))
     }
 
     fn everything() -> Wants {
@@ -182,6 +199,7 @@ mod tests {
                 "k In [b] |  | x | s2+h",
                 "k In [b] |  | x | h",
                 "k In [b] |  | x | h soft",
+                "k In [b] |  | x | h soft present",
             ]
         );
     }
@@ -190,6 +208,6 @@ mod tests {
     fn ignored_preferences_are_never_asked_for() {
         let wants = everything();
         let rungs: Vec<String> = ladder(&wants, PreferencePolicy::Ignore, false).iter().map(shown).collect();
-        assert_eq!(rungs, ["k In [a] |  | x | h", "k In [b] |  | x | h"]);
+        assert_eq!(rungs, ["k In [a] |  | x | h", "k In [b] |  | x | h", "k In [b] |  | x | h present"]);
     }
 }

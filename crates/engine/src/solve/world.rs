@@ -25,6 +25,9 @@ pub(crate) struct World<'a> {
     pub(crate) words: Words,
     pub(crate) machines: Machines<'a>,
     /// Pools that can launch, in the order in which they are tried.
+    /// Pools that may grow, in the order in which they are tried.
+    pub(crate) pools: Vec<&'a Arc<Pool>>,
+    /// Those of them that have something on sale.
     pub(crate) templates: Vec<Template<'a>>,
     /// Nodes that are there, in the order in which they are tried.
     pub(crate) sites: Vec<Site<'a>>,
@@ -83,8 +86,9 @@ impl<'a> World<'a> {
         let axes = collect_axes(snapshot, &pods);
         let uses_reservations = snapshot.policy.uses_reservations;
         let machines = Machines::build(&distinct_types(&pools), &axes, &words, uses_reservations);
-        let mut world = Self { snapshot, words, machines, templates: Vec::new(), sites: Vec::new(), pods };
-        world.templates = pools.iter().filter_map(|pool| world.template(pool)).collect();
+        let (templates, sites) = (Vec::new(), Vec::new());
+        let mut world = Self { snapshot, words, machines, pools, templates, sites, pods };
+        world.templates = world.pools.iter().filter_map(|pool| world.template(pool)).collect();
         world.sites = world.all_sites(without);
         world
     }

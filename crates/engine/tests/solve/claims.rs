@@ -159,14 +159,18 @@ fn the_minimum_is_lowered_in_the_heavier_pool_before_a_lighter_one_is_used() {
 
 // 01/NPL-07
 #[test]
-fn a_pool_that_can_buy_nothing_leaves_its_pods_without_a_pool() {
+fn a_pool_that_can_buy_nothing_tells_every_pod_so() {
     for (key, text) in [
         (INSTANCE_TYPE, "In unknown"),
         ("kubernetes.io/arch", "In risc"),
         ("topology.kubernetes.io/zone", "In nowhere"),
     ] {
         let answer = world(vec![pool("p").requires(key, text)]).solve(vec![pod("a"), pod("b")]);
-        assert!(answer.plan.unplaced.iter().all(|unplaced| unplaced.general == [Obstacle::NoPool]), "{key}");
+        for unplaced in &answer.plan.unplaced {
+            let told = unplaced.failed_scheduling().unwrap();
+            assert!(told.contains("nodepool requirements filtered out all available instance types"), "{key}: {told}");
+        }
+        assert_eq!(answer.plan.unplaced.len(), 2, "{key}");
     }
 }
 

@@ -52,10 +52,11 @@ fn types_without_offerings_and_pools_that_contradict_themselves_sell_nothing() {
     let mut bare = InstanceType::clone(&shape("bare").build());
     bare.offerings.clear();
     let nothing = world(vec![pool("p").types(vec![Arc::new(bare)])]).solve(vec![pod("a")]);
-    assert_eq!(nothing.plan.unplaced[0].general, [Obstacle::NoPool]);
+    let sold_out = [("p".into(), vec![Obstacle::NoInstanceType])];
+    assert_eq!(nothing.plan.unplaced[0].pools, sold_out);
     let torn =
         world(vec![pool("p").requires(ZONE, "In test-zone-1").requires(ZONE, "In test-zone-2")]).solve(vec![pod("a")]);
-    assert_eq!(torn.plan.unplaced[0].general, [Obstacle::NoPool]);
+    assert_eq!(torn.plan.unplaced[0].pools, sold_out);
 }
 
 #[test]

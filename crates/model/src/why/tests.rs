@@ -221,6 +221,11 @@ fn other_pods_are_told_by_the_rule_and_its_counts() {
         "required pod affinity over kubernetes.io/hostname finds nobody in any domain that is open to the pod",
         "start a pod that the required pod affinity over kubernetes.io/hostname selects, or make it preferred",
     );
+    check(
+        &Obstacle::NewDomain { key: key.into() },
+        &format!("a new domain of {key} would break the topology spread of pods that are placed already"),
+        &format!("raise maxSkew of the pods that spread over {key}, or open the same domains of {key} to all of them"),
+    );
     let hint = format!("open more domains of {key} to the pod, or make the required pod anti-affinity preferred");
     for (other, who) in [(None, "somebody"), (Some(PodName::new("web", "b")), "pod web/b")] {
         let text = format!("required pod anti-affinity over {key} finds {who} in every domain that is open to the pod");

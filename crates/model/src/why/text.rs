@@ -250,6 +250,9 @@ impl fmt::Display for Obstacle {
                 let other = other.as_ref().map_or_else(|| "somebody".to_owned(), |other| format!("pod {other}"));
                 write!(f, "required pod anti-affinity over {key} finds {other} in every domain that is open to the pod")
             }
+            Self::NewDomain { key } => {
+                write!(f, "a new domain of {key} would break the topology spread of pods that are placed already")
+            }
             Self::Limit(limit) => limit_text(limit, f),
             Self::MinValues { key, wanted, found } => write!(
                 f,
@@ -323,6 +326,9 @@ impl Obstacle {
             }
             Self::Apart { key, .. } => {
                 format!("open more domains of {key} to the pod, or make the required pod anti-affinity preferred")
+            }
+            Self::NewDomain { key } => {
+                format!("raise maxSkew of the pods that spread over {key}, or open the same domains of {key} to all of them")
             }
             Self::Limit(limit) => limit_hint(limit, place),
             Self::MinValues { key, found: 0, .. } => format!("remove minValues of {key} from {place}"),

@@ -1,0 +1,52 @@
+//! Who the others are that a pod must keep away from, or that keep it away. Only reasons ask.
+
+use model::ids::PodName;
+use model::pod::{Life, Pod};
+
+use super::greedy::{Greedy, Seat};
+use super::topology::{GroupId, Rule, Spot};
+
+/// The first pod by name that makes a rule of distance fail, in the domain of a spot or anywhere.
+pub(crate) fn other(greedy: &Greedy<'_, '_>, rule: &Rule, spot: Option<&Spot<'_>>) -> Option<PodName> {
+    let group = rule.group();
+    let standing = standing(greedy).filter(|(pod, site)| {
+        is_party(greedy, rule, pod) && spot.is_none_or(|spot| shares(greedy, group, spot, Seat::Site(*site)))
+    });
+    let seated = greedy.order.iter().filter_map(|number| Some((greedy.world.pods[*number], greedy.seats[*number]?)));
+    let seated = seated.filter(|(pod, seat)| {
+        is_party(greedy, rule, pod) && spot.is_none_or(|spot| shares(greedy, group, spot, *seat))
+    });
+    standing.map(|(pod, _)| &pod.name).chain(seated.map(|(pod, _)| &pod.name)).min().cloned()
+}
+
+/// Pods that stand already, with the number of their site.
+fn standing<'g>(greedy: &'g Greedy<'_, '_>) -> impl Iterator<Item = (&'g Pod, usize)> {
+    let world = greedy.world;
+    let is_moving = |pod: &Pod| world.pods.binary_search_by(|other| other.name.cmp(&pod.name)).is_ok();
+    let pods = world.snapshot.pods.values().map(|pod| &**pod);
+    pods.filter(move |pod| pod.life == Life::Active && !is_moving(pod)).filter_map(|pod| {
+        let node = pod.node.as_ref()?;
+        Some((pod, world.sites.iter().position(|site| site.node.name == *node)?))
+    })
+}
+
+/// Whether a pod is one that the rule speaks of.
+fn is_party(greedy: &Greedy<'_, '_>, rule: &Rule, pod: &Pod) -> bool {
+    let group = &greedy.topology.groups[rule.group()];
+    match rule {
+        Rule::Unwanted { .. } => pod.wants.apart.iter().any(|term| group.is_of(term)),
+        _ => group.selects(pod.namespace(), &pod.labels),
+    }
+}
+
+/// Whether a seat is in the same domain as a spot.
+fn shares(greedy: &Greedy<'_, '_>, group: GroupId, spot: &Spot<'_>, seat: Seat) -> bool {
+    let (place, states) = match seat {
+        Seat::Site(site) => (site, &greedy.world.sites[site].states),
+        Seat::Claim(claim) => (greedy.world.sites.len() + claim, &greedy.claims[claim].states),
+    };
+    match greedy.topology.groups[group].key {
+        None => place == spot.place,
+        Some(key) => states[key].intersects(&spot.states[key]),
+    }
+}

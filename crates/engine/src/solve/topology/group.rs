@@ -1,0 +1,320 @@
+//! The counters of one constraint.
+
+use std::sync::Arc;
+
+use model::ids::Namespace;
+use model::labels::{HOSTNAME, Labels};
+use model::requirements::Requirements;
+use model::taints::{Effect, Taint, Toleration, first_untolerated};
+use model::topology::{PodTerm, Selector};
+
+use super::super::bits::Bits;
+use super::super::wishes::Domains;
+use super::super::words::{ABSENT, Key, Mask, OTHER};
+use super::super::world::{Site, World};
+use super::{Ground, Spot};
+
+/// What makes two constraints the same. Everything that can change a count or a verdict is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Identity {
+    Spread {
+        key: Arc<str>,
+        namespace: Namespace,
+        selector: Selector,
+        /// The nodes that count, by the pod's own selector and terms.
+        nodes: Option<(Requirements, Vec<Requirements>)>,
+        tolerations: Option<Vec<Toleration>>,
+    },
+    /// Pods that all of these terms select, counted by one of their keys.
+    Near {
+        key: Arc<str>,
+        terms: Vec<PodTerm>,
+    },
+    Far {
+        term: PodTerm,
+    },
+}
+
+/// Counters of one constraint.
+pub(crate) struct Group {
+    pub(super) identity: Identity,
+    /// `None` for the hostname.
+    pub(crate) key: Option<Key>,
+    /// Pods that the constraint selects, by domain; where it is open whether or where a pod counts, it does everywhere.
+    pub(super) selected: Vec<u32>,
+    /// The same, without pods of which it is open.
+    pub(super) surely_selected: Vec<u32>,
+    /// Pods that have the constraint, by domain; kept for required distance only.
+    pub(super) owners: Vec<u32>,
+    /// All selected pods, wherever they are.
+    pub(super) total: u32,
+    /// Sites that count; the others are as if they were not there.
+    pub(super) sites: Bits,
+    /// Sites that may count: what they will be is still open.
+    possible_sites: Bits,
+    /// The label states of all of those.
+    pub(super) site_states: Bits,
+    /// The states of sites that count for sure and can be in one only.
+    settled_site_states: Bits,
+    /// For nodes to come: templates whose nodes count, and what such a node must be, one of these.
+    pub(super) templates: Bits,
+    nodes: Vec<Vec<Mask>>,
+    /// Claims of the plan that count, by the states that their label may come to: each is a domain once the node is there.
+    pub(super) claims: Vec<u32>,
+    /// The same for claims that count for sure, in the only state that their label can come to.
+    pub(super) settled_claims: Vec<u32>,
+    /// For the hostname: which places of claims count.
+    hosts: Vec<Counts>,
+    /// What pods that are seated already rely on.
+    pub(super) relied_on: Option<Reliance>,
+}
+
+/// A seated pod's spread was judged by these domains. One more, with nobody in it, would have made a difference if some
+/// domain holds more pods than the skew allows.
+#[derive(Clone, Debug)]
+pub(super) struct Reliance {
+    pub(super) universe: Bits,
+    pub(super) max_skew: i64,
+}
+
+/// Whether a machine to come counts for a spread, as far as its labels are settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    No,
+    Maybe,
+    Surely,
+}
+
+pub(super) enum Counter {
+    Selected,
+    SurelySelected,
+    Owners,
+}
+
+impl Group {
+    pub(super) fn new(world: &World<'_>, identity: Identity) -> Self {
+        let key_name = identity.key();
+        let key = if **key_name == *HOSTNAME { None } else { world.words.key(key_name) };
+        let size = key.map_or(world.sites.len(), |key| world.words.state_count(key));
+        let mut group = Self {
+            key,
+            selected: vec![0; size],
+            surely_selected: vec![0; size],
+            owners: vec![0; size],
+            total: 0,
+            sites: Bits::full(world.sites.len()),
+            possible_sites: Bits::full(world.sites.len()),
+            site_states: Bits::empty(size),
+            settled_site_states: Bits::empty(size),
+            templates: Bits::full(world.templates.len()),
+            nodes: Vec::new(),
+            claims: vec![0; if key.is_some() { size } else { 0 }],
+            settled_claims: vec![0; if key.is_some() { size } else { 0 }],
+            hosts: Vec::new(),
+            relied_on: None,
+            identity,
+        };
+        group.restrict(world);
+        if let Some(key) = key {
+            group.site_states = group.states_of_sites(world, key);
+            for site in group.sites.iter().map(|site| &world.sites[site].states[key]).filter(|states| states.len() == 1)
+            {
+                group.settled_site_states.add_all(site);
+            }
+        }
+        group
+    }
+
+    /// Leaves out sites that the spread's own policies leave out.
+    fn restrict(&mut self, world: &World<'_>) {
+        let Identity::Spread { nodes, tolerations, .. } = &self.identity else { return };
+        if let Some((selector, terms)) = nodes {
+            let alternatives: Vec<Requirements> = if terms.is_empty() {
+                vec![selector.clone()]
+            } else {
+                terms.iter().map(|term| selector.intersection(term)).collect()
+            };
+            self.nodes = alternatives.iter().map(|requirements| world.words.masks(requirements)).collect();
+        }
+        let suits = |states: &[Bits]| {
+            self.nodes.is_empty()
+                || self.nodes.iter().any(|masks| masks.iter().all(|mask| states[mask.key].is_subset(&mask.states)))
+        };
+        let may_suit = |states: &[Bits]| {
+            self.nodes.is_empty()
+                || self.nodes.iter().any(|masks| masks.iter().all(|mask| states[mask.key].intersects(&mask.states)))
+        };
+        let tolerated = |taints: &[Taint]| {
+            tolerations.as_ref().is_none_or(|tolerations| {
+                let hard: Vec<Taint> =
+                    taints.iter().filter(|t| t.effect != Effect::PreferNoSchedule).cloned().collect();
+                first_untolerated(&hard, tolerations).is_none()
+            })
+        };
+        // A claim whose node has not come yet counts as well: by the time pods are bound to it, it is a node.
+        let counts = |site: &Site<'_>| suits(&site.states) && tolerated(&site.node.taints);
+        let may_count = |site: &Site<'_>| may_suit(&site.states) && tolerated(&site.node.taints);
+        self.sites.retain(|site| counts(&world.sites[site]));
+        self.possible_sites.retain(|site| may_count(&world.sites[site]));
+        self.templates.retain(|template| tolerated(&world.templates[template].pool.template.taints));
+    }
+
+    fn states_of_sites(&self, world: &World<'_>, key: Key) -> Bits {
+        let mut states = Bits::empty(world.words.state_count(key));
+        for site in self.possible_sites.iter() {
+            states.add_all(&world.sites[site].states[key]);
+        }
+        states.remove(ABSENT);
+        states
+    }
+
+    /// The domains of a spread: those that the pod could reach, and those that claims of the plan will make.
+    pub(super) fn domains(&self, universe: &Bits) -> Bits {
+        let mut domains = universe.clone();
+        for (state, claims) in self.claims.iter().enumerate().skip(OTHER + 1) {
+            if *claims > 0 {
+                domains.insert(state);
+            }
+        }
+        domains
+    }
+
+    pub(super) fn counts_at(&self, spot: &Spot<'_>) -> bool {
+        match spot.ground {
+            Ground::Site(site) => self.possible_sites.contains(site),
+            Ground::Template(template) if !self.templates.contains(template) => false,
+            Ground::Template(_) => {
+                self.nodes.is_empty()
+                    || self.nodes.iter().any(|masks| masks.iter().all(|m| spot.states[m.key].intersects(&m.states)))
+            }
+        }
+    }
+
+    /// Whether a pod there counts whatever the open labels come to.
+    pub(super) fn surely_counts_at(&self, spot: &Spot<'_>) -> bool {
+        let is_settled = self.key.is_none_or(|key| spot.states[key].len() == 1);
+        let suits = || {
+            let fits = |masks: &Vec<Mask>| masks.iter().all(|mask| spot.states[mask.key].is_subset(&mask.states));
+            self.nodes.is_empty() || self.nodes.iter().any(fits)
+        };
+        match spot.ground {
+            Ground::Site(site) => is_settled && self.sites.contains(site),
+            Ground::Template(template) => is_settled && self.templates.contains(template) && suits(),
+        }
+    }
+
+    /// The ways to make it sure that a pod on such a machine to come counts. None when nothing is open.
+    pub(crate) fn open_terms<'s>(
+        &self,
+        template: usize,
+        at: impl Fn(Key) -> &'s Bits,
+    ) -> impl Iterator<Item = &Vec<Mask>> {
+        let is_sure = |masks: &Vec<Mask>| masks.iter().all(|mask| at(mask.key).is_subset(&mask.states));
+        let is_open = self.templates.contains(template) && !self.nodes.iter().any(is_sure);
+        let may_be = move |masks: &&Vec<Mask>| masks.iter().all(|mask| at(mask.key).intersects(&mask.states));
+        self.nodes.iter().filter(move |_| is_open).filter(may_be)
+    }
+
+    /// A fresh host can nearly always be had, so the least count is zero; but where no new machine would count, or the pod
+    /// cannot have one, it is that of the hosts that are there.
+    pub(super) fn least_on_hosts(&self, domains: Domains) -> i64 {
+        if domains == Domains::Reachable && !self.templates.is_empty() {
+            return 0;
+        }
+        let claims = self.hosts.iter().enumerate().filter(|(_, counts)| **counts != Counts::No).map(|(place, _)| place);
+        self.possible_sites.iter().chain(claims).map(|place| i64::from(self.surely_at(place))).min().unwrap_or(0)
+    }
+
+    /// Notes whether a claim counts as a host.
+    pub(super) fn set_host(&mut self, spot: &Spot<'_>) {
+        if self.hosts.len() <= spot.place {
+            self.hosts.resize(spot.place + 1, Counts::No);
+        }
+        self.hosts[spot.place] = match (self.counts_at(spot), self.surely_counts_at(spot)) {
+            (_, true) => Counts::Surely,
+            (true, false) => Counts::Maybe,
+            (false, false) => Counts::No,
+        };
+    }
+
+    /// How many domains there are for sure.
+    pub(super) fn settled_domains(&self) -> usize {
+        if self.key.is_none() {
+            return self.sites.len() + self.hosts.iter().filter(|counts| **counts == Counts::Surely).count();
+        }
+        let mut domains = self.settled_site_states.clone();
+        for (state, claims) in self.settled_claims.iter().enumerate() {
+            if *claims > 0 {
+                domains.insert(state);
+            }
+        }
+        domains.remove(ABSENT);
+        domains.len()
+    }
+
+    pub(super) fn bump(&mut self, spot: &Spot<'_>, counter: Counter) {
+        let counts = match counter {
+            Counter::Selected => &mut self.selected,
+            Counter::SurelySelected => &mut self.surely_selected,
+            Counter::Owners => &mut self.owners,
+        };
+        match self.key {
+            None => {
+                if counts.len() <= spot.place {
+                    counts.resize(spot.place + 1, 0);
+                }
+                counts[spot.place] += 1;
+            }
+            // Where a label is still open the pod may come to stand in any of its states.
+            Some(key) => spot.states[key].iter().filter(|state| *state != ABSENT).for_each(|state| counts[state] += 1),
+        }
+    }
+
+    pub(super) fn surely_at(&self, domain: usize) -> u32 {
+        self.surely_selected.get(domain).copied().unwrap_or(0)
+    }
+
+    pub(super) fn selected_at(&self, domain: usize) -> u32 {
+        self.selected.get(domain).copied().unwrap_or(0)
+    }
+
+    pub(super) fn owners_at(&self, domain: usize) -> u32 {
+        self.owners.get(domain).copied().unwrap_or(0)
+    }
+}
+
+impl Identity {
+    pub(super) fn key(&self) -> &Arc<str> {
+        match self {
+            Self::Spread { key, .. } | Self::Near { key, .. } => key,
+            Self::Far { term } => &term.key,
+        }
+    }
+
+    pub(super) fn selects(&self, namespace: &Namespace, labels: &Labels) -> bool {
+        match self {
+            Self::Spread { namespace: own, selector, .. } => own == namespace && selector.selects(labels),
+            Self::Near { terms, .. } => terms.iter().all(|term| term.selects(namespace, labels)),
+            Self::Far { term } => term.selects(namespace, labels),
+        }
+    }
+}
+
+impl Group {
+    pub(crate) fn is_far(&self) -> bool {
+        matches!(self.identity, Identity::Far { .. })
+    }
+
+    /// Whether this is the group of a required distance.
+    pub(crate) fn is_of(&self, distance: &PodTerm) -> bool {
+        matches!(&self.identity, Identity::Far { term } if term == distance)
+    }
+
+    pub(crate) fn selects(&self, namespace: &Namespace, labels: &Labels) -> bool {
+        self.identity.selects(namespace, labels)
+    }
+
+    pub(crate) fn key_name(&self) -> &Arc<str> {
+        self.identity.key()
+    }
+}
