@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR ?= $(DOVETAIL_CACHE)/target
 PLAYGROUND := $(DOVETAIL_CACHE)/playground
 SAY := @echo >&2
 
-.PHONY: help run check test tidy crds e2e cluster cluster-down
+.PHONY: help run check test tidy crds e2e mutants cluster cluster-down
 .PHONY: just-run just-check just-test just-tidy just-crds just-e2e
 
 help: ## what the targets are
@@ -55,6 +55,9 @@ just-e2e:
 	$(SAY) "testing on real clusters (about 2 minutes; the first time, 100 MB of the reference's modules are fetched as well)"
 	cargo build --locked --package cli
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" && cargo test --locked --package e2e
+
+mutants: ## change lines of model and engine and see whether a test notices (an hour)
+	@hack/mutants.sh
 
 cluster: ## start a Kubernetes playground on loopback
 	@"$$(hack/control-plane.sh)" up --dir "$(PLAYGROUND)"
