@@ -15,6 +15,7 @@ mod lift;
 mod limits;
 mod machines;
 mod neighbours;
+mod outlook;
 mod reserve;
 mod search;
 mod topology;

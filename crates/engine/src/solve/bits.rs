@@ -1,67 +1,90 @@
 //! Sets of small integers as words of bits. Every inner loop of the solver is made of these.
 
-/// A set of numbers below a fixed size.
+/// A set of numbers below a fixed size. The first word lies in place, so small sets cost no memory of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Bits(Vec<u64>);
+pub(crate) struct Bits {
+    first: u64,
+    rest: Vec<u64>,
+}
 
 impl Bits {
     pub(crate) fn empty(size: usize) -> Self {
-        Self(vec![0; size.div_ceil(64)])
+        Self { first: 0, rest: vec![0; size.div_ceil(64).saturating_sub(1)] }
     }
 
     pub(crate) fn full(size: usize) -> Self {
-        let mut bits = Self(vec![u64::MAX; size.div_ceil(64)]);
-        if !size.is_multiple_of(64)
-            && let Some(last) = bits.0.last_mut()
-        {
-            *last = (1 << (size % 64)) - 1;
+        let mut bits = Self::empty(size);
+        for (index, word) in bits.words_mut().enumerate() {
+            let members = size.saturating_sub(index * 64).min(64);
+            *word = if members == 64 { u64::MAX } else { (1 << members) - 1 };
         }
         bits
     }
 
+    fn words(&self) -> impl Iterator<Item = &u64> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    fn words_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+        std::iter::once(&mut self.first).chain(&mut self.rest)
+    }
+
+    fn word_mut(&mut self, index: usize) -> &mut u64 {
+        if index == 0 { &mut self.first } else { &mut self.rest[index - 1] }
+    }
+
     pub(crate) fn insert(&mut self, number: usize) {
-        self.0[number / 64] |= 1 << (number % 64);
+        *self.word_mut(number / 64) |= 1 << (number % 64);
     }
 
     pub(crate) fn remove(&mut self, number: usize) {
-        self.0[number / 64] &= !(1 << (number % 64));
+        *self.word_mut(number / 64) &= !(1 << (number % 64));
     }
 
     pub(crate) fn contains(&self, number: usize) -> bool {
-        self.0.get(number / 64).is_some_and(|word| word & (1 << (number % 64)) != 0)
+        let word = if number < 64 { Some(&self.first) } else { self.rest.get(number / 64 - 1) };
+        word.is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+        self.words().all(|word| *word == 0)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        self.words().map(|word| word.count_ones() as usize).sum()
     }
 
     pub(crate) fn intersects(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+        self.words().zip(other.words()).any(|(a, b)| a & b != 0)
     }
 
     pub(crate) fn is_subset(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).all(|(a, b)| a & !b == 0)
+        self.words().zip(other.words()).all(|(a, b)| a & !b == 0)
     }
 
     pub(crate) fn keep(&mut self, other: &Self) {
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
+        for (a, b) in self.words_mut().zip(other.words()) {
             *a &= b;
         }
     }
 
     pub(crate) fn add_all(&mut self, other: &Self) {
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
+        for (a, b) in self.words_mut().zip(other.words()) {
             *a |= b;
+        }
+    }
+
+    /// Makes room for numbers below a size.
+    pub(crate) fn grow(&mut self, size: usize) {
+        let words = size.div_ceil(64).saturating_sub(1);
+        if self.rest.len() < words {
+            self.rest.resize(words, 0);
         }
     }
 
     /// The members, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(index, word)| {
+        self.words().enumerate().flat_map(|(index, word)| {
             std::iter::successors((*word != 0).then_some(*word), |word| {
                 let rest = word & (word - 1);
                 (rest != 0).then_some(rest)
@@ -71,13 +94,13 @@ impl Bits {
     }
 
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
-        for index in 0..self.0.len() {
-            let mut rest = self.0[index];
+        for (index, word) in self.words_mut().enumerate() {
+            let mut rest = *word;
             while rest != 0 {
                 let bit = rest.trailing_zeros() as usize;
                 rest &= rest - 1;
                 if !keep(index * 64 + bit) {
-                    self.0[index] &= !(1 << bit);
+                    *word &= !(1 << bit);
                 }
             }
         }
@@ -88,9 +111,7 @@ impl FromIterator<usize> for Bits {
     fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         let mut bits = Self::default();
         for number in numbers {
-            if number / 64 >= bits.0.len() {
-                bits.0.resize(number / 64 + 1, 0);
-            }
+            bits.grow(number + 1);
             bits.insert(number);
         }
         bits

@@ -1,17 +1,18 @@
 //! Machines that the plan asks for, and whether a pod can join one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use model::ids::ReservationId;
 use model::pod::HostPort;
-use model::requirements::{Requirement, Requirements};
 use model::taints::first_untolerated;
 use model::volume::{Attachments, first_overfull};
 
 use super::bits::Bits;
-use super::classes::{Class, Rung};
+use super::classes::{Class, Place, Rung};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
+use super::outlook::{OutlookId, Outlooks, Stock};
 use super::reserve::{AllHeld, Reservations};
 use super::topology::{Rule, Topology};
 use super::words::{ABSENT, Key, OTHER};
@@ -21,10 +22,15 @@ use super::world::{Template, World};
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) template: usize,
-    pub(crate) states: Vec<Bits>,
-    pub(crate) machines: Bits,
-    pub(crate) requirements: Requirements,
+    /// What its labels can still be.
+    pub(crate) outlook: OutlookId,
+    /// The cheapest machine that holds its pods, as a step of the outlook's ladder.
+    pub(crate) step: usize,
+    /// The machine that it is filled for; it may well become another.
+    pub(crate) goal: usize,
     pub(crate) pods: Vec<usize>,
+    /// What its pods asked of labels, each class, rung and place once.
+    pub(crate) asked: BTreeSet<Asked>,
     pub(crate) requests: Vec<i64>,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) attached: Attachments,
@@ -37,12 +43,20 @@ pub(crate) struct Claim {
     pub(crate) held: BTreeSet<ReservationId>,
 }
 
+/// A class, one of its rungs, and one of the rung's places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Asked {
+    pub(crate) class: usize,
+    pub(crate) rung: usize,
+    pub(crate) place: usize,
+}
+
 /// How a claim changes when a pod joins it.
 pub(crate) struct Narrowing {
-    pub(crate) states: BTreeMap<Key, Bits>,
-    pub(crate) machines: Bits,
-    pub(crate) requirements: Requirements,
-    pub(crate) held: BTreeSet<ReservationId>,
+    pub(crate) outlook: OutlookId,
+    pub(crate) step: usize,
+    asked: Asked,
+    held: BTreeSet<ReservationId>,
 }
 
 /// Everything that a look at a claim needs.
@@ -51,6 +65,7 @@ pub(crate) struct View<'v, 'a> {
     pub(crate) topology: &'v Topology,
     pub(crate) limits: &'v Limits,
     pub(crate) reservations: &'v Reservations,
+    pub(crate) outlooks: &'v RefCell<Outlooks>,
     pub(crate) lift: &'v Lift,
 }
 
@@ -59,6 +74,8 @@ pub(crate) struct View<'v, 'a> {
 pub(crate) struct Candidate<'c, 'a> {
     pub(crate) class: &'c Class<'a>,
     pub(crate) rung: &'c Rung,
+    /// The numbers of both.
+    pub(crate) number: (usize, usize),
     pub(crate) place: usize,
     /// How far down the list of domains to begin; the best comes first.
     pub(crate) turn: usize,
@@ -74,14 +91,16 @@ pub(crate) enum Refusal {
 }
 
 impl Claim {
-    pub(crate) fn new(world: &World<'_>, number: usize) -> Self {
+    /// An empty claim of a template; `None` when nothing is on sale.
+    pub(crate) fn new(world: &World<'_>, outlooks: &RefCell<Outlooks>, number: usize, stock: Stock) -> Option<Self> {
         let template: &Template<'_> = &world.templates[number];
-        Self {
+        Some(Self {
             template: number,
-            states: template.states.clone(),
-            machines: template.machines.clone(),
-            requirements: template.pool.template.requirements.clone(),
+            outlook: outlooks.borrow_mut().start(world, number, stock)?,
+            step: 0,
+            goal: 0,
             pods: Vec::new(),
+            asked: BTreeSet::new(),
             requests: vec![0; world.machines.axes().len()],
             ports: Vec::new(),
             attached: Attachments::new(),
@@ -89,21 +108,19 @@ impl Claim {
             is_min_values_relaxed: false,
             charged: None,
             held: BTreeSet::new(),
-        }
+        })
     }
 
     /// Takes a pod in.
-    pub(crate) fn admit(&mut self, pod: usize, candidate: Candidate<'_, '_>, narrowing: Narrowing) {
-        let wants = &candidate.class.pod.wants;
+    pub(crate) fn admit(&mut self, pod: usize, class: &Class<'_>, narrowing: Narrowing) {
+        let wants = &class.pod.wants;
         self.pods.push(pod);
-        for (sum, request) in self.requests.iter_mut().zip(&candidate.class.requests) {
+        for (sum, request) in self.requests.iter_mut().zip(&class.requests) {
             *sum = sum.saturating_add(*request);
         }
-        for (key, states) in narrowing.states {
-            self.states[key] = states;
-        }
-        self.machines = narrowing.machines;
-        self.requirements = narrowing.requirements;
+        self.outlook = narrowing.outlook;
+        self.step = narrowing.step;
+        self.asked.insert(narrowing.asked);
         self.held = narrowing.held;
         self.ports.extend(wants.ports.iter().cloned());
         for (driver, volumes) in &wants.volumes.attached {
@@ -115,8 +132,7 @@ impl Claim {
 impl View<'_, '_> {
     /// Whether a pod can join a claim, and what that makes of the claim.
     pub(crate) fn narrow(&self, claim: &Claim, candidate: Candidate<'_, '_>) -> Result<Narrowing, Refusal> {
-        let template = &self.world.templates[claim.template];
-        let taints = &template.pool.template.taints;
+        let taints = &self.world.templates[claim.template].pool.template.taints;
         let rung = candidate.rung;
         if !self.lift.has(Constraint::Taints) && first_untolerated(taints, &rung.tolerations).is_some() {
             return Err(Refusal::Final);
@@ -126,14 +142,12 @@ impl View<'_, '_> {
             return Err(Refusal::Final);
         }
         let mut refusal = Refusal::Final;
-        for (place, masks) in &rung.places {
-            match self.narrow_at(claim, candidate, masks) {
-                Ok((states, machines)) => {
-                    let at = |key: Key| states.get(&key).unwrap_or(&claim.states[key]);
-                    let held = self.reservations.holdings(&self.world.machines, claim, &machines, at);
-                    let held = held.map_err(|AllHeld| Refusal::Reserved)?;
-                    let requirements = self.narrowed_requirements(claim, rung, place, &states);
-                    return Ok(Narrowing { states, machines, requirements, held });
+        for (number, place) in rung.places.iter().enumerate() {
+            match self.narrow_at(claim, candidate, place) {
+                Ok((outlook, step)) => {
+                    let held = self.holdings(claim, candidate, outlook).map_err(|AllHeld| Refusal::Reserved)?;
+                    let (class, rung) = candidate.number;
+                    return Ok(Narrowing { outlook, step, asked: Asked { class, rung, place: number }, held });
                 }
                 Err(Refusal::Final) => {}
                 Err(other) => refusal = other,
@@ -146,24 +160,50 @@ impl View<'_, '_> {
         &self,
         claim: &Claim,
         candidate: Candidate<'_, '_>,
-        place: &[super::words::Mask],
-    ) -> Result<(BTreeMap<Key, Bits>, Bits), Refusal> {
-        let rung = candidate.rung;
-        let mut states: BTreeMap<Key, Bits> = BTreeMap::new();
-        let labels = rung.masks.iter().filter(|mask| !self.lift.has(Constraint::Label(mask.key)));
-        let places = place.iter().filter(|_| !self.lift.has(Constraint::Places));
-        for mask in labels.chain(places) {
-            let left = states.entry(mask.key).or_insert_with(|| claim.states[mask.key].clone());
-            left.keep(&mask.states);
-            if left.is_empty() {
-                return Err(Refusal::Final);
+        place: &Place,
+    ) -> Result<(OutlookId, usize), Refusal> {
+        let labelled = self.labelled(claim, candidate, place).ok_or(Refusal::Final)?;
+        // What cannot hold the pod whatever its neighbours do need not be asked about them.
+        let step = self.step(claim, candidate, labelled).ok_or(Refusal::Final)?;
+        for rule in self.rules(candidate) {
+            if self.topology.groups[rule.group()].key.is_none() && !self.topology.holds_on_host(rule, candidate.place) {
+                return Err(if self.topology.is_lasting(rule) { Refusal::Final } else { Refusal::ForNow });
             }
         }
-        // What cannot hold the pod whatever its neighbours do need not be asked about them.
-        if self.machines_for(claim, candidate, &states).is_empty() {
-            return Err(Refusal::Final);
+        if candidate.rung.keys.is_empty() && !self.topology.has_reliance() {
+            return Ok((labelled, step));
         }
-        self.settle(claim, candidate, states).ok_or(Refusal::ForNow)
+        self.settle(claim, candidate, labelled).ok_or(Refusal::ForNow)
+    }
+
+    /// What the pod's own demands leave of a claim's labels.
+    fn labelled(&self, claim: &Claim, candidate: Candidate<'_, '_>, place: &Place) -> Option<OutlookId> {
+        let mut outlooks = self.outlooks.borrow_mut();
+        if self.lift.is_empty() {
+            return outlooks.masked(self.world, claim.outlook, place.set, &place.all_masks);
+        }
+        let labels = candidate.rung.masks.iter().filter(|mask| !self.lift.has(Constraint::Label(mask.key)));
+        let places = place.masks.iter().filter(|_| !self.lift.has(Constraint::Places));
+        let stock = self.stock();
+        labels.chain(places).try_fold(claim.outlook, |outlook, mask| {
+            outlooks.restricted(self.world, stock, outlook, mask.key, &mask.states)
+        })
+    }
+
+    fn stock(&self) -> Stock {
+        if self.lift.has(Constraint::Offerings) { Stock::Any } else { Stock::OnSale }
+    }
+
+    fn restricted(&self, outlook: OutlookId, key: Key, allowed: &Bits) -> Option<OutlookId> {
+        self.outlooks.borrow_mut().restricted(self.world, self.stock(), outlook, key, allowed)
+    }
+
+    /// The rules that bind the pod: its own, and those of pods that want it far away.
+    fn rules<'s>(&'s self, candidate: Candidate<'s, '_>) -> impl Iterator<Item = &'s Rule> {
+        let own = candidate.rung.rules.iter().enumerate();
+        let own = own.filter(|(i, _)| !self.lift.has(Constraint::Rule(*i))).map(|(_, rule)| rule);
+        let unwanted = candidate.class.unwanted.iter();
+        own.chain(unwanted.filter(|rule| !self.lift.has(Constraint::Unwanted(rule.group()))))
     }
 
     /// Applies the rules about other pods. A label that they count by must be settled, so the best domain is taken.
@@ -171,85 +211,41 @@ impl View<'_, '_> {
         &self,
         claim: &Claim,
         candidate: Candidate<'_, '_>,
-        mut states: BTreeMap<Key, Bits>,
-    ) -> Option<(BTreeMap<Key, Bits>, Bits)> {
-        let rules = candidate.rung.rules.iter().enumerate();
-        let rules: Vec<&Rule> =
-            rules.filter(|(i, _)| !self.lift.has(Constraint::Rule(*i))).map(|(_, rule)| rule).collect();
-        let mut unwanted = unwanted(self.topology, candidate.class);
-        unwanted.retain(|rule| !self.lift.has(Constraint::Unwanted(rule.group())));
-        for rule in rules.iter().copied().chain(&unwanted) {
-            match self.topology.groups[rule.group()].key {
-                None if !self.topology.holds_on_host(rule, candidate.place) => return None,
-                None => {}
-                Some(key) => {
-                    let left = states.entry(key).or_insert_with(|| claim.states[key].clone());
-                    left.keep(&self.topology.allowed(rule));
-                    if left.is_empty() {
-                        return None;
-                    }
-                }
+        mut outlook: OutlookId,
+    ) -> Option<(OutlookId, usize)> {
+        for rule in self.rules(candidate) {
+            if let Some(key) = self.topology.groups[rule.group()].key {
+                outlook = self.restricted(outlook, key, &self.topology.allowed(rule))?;
             }
         }
-        let is_new = claim.pods.is_empty() && !self.lift.has(Constraint::Domains);
-        if is_new && self.topology.closes_hosts(claim.template) {
-            return None;
-        }
-        let closed = self.topology.closed_domains(claim.template);
-        for (key, domains) in closed.filter(|_| !self.lift.has(Constraint::Domains)) {
-            let left = states.entry(key).or_insert_with(|| claim.states[key].clone());
-            left.keep(domains);
-            if left.is_empty() {
+        if !self.lift.has(Constraint::Domains) {
+            if claim.pods.is_empty() && self.topology.closes_hosts(claim.template) {
                 return None;
             }
+            for (key, domains) in self.topology.closed_domains(claim.template) {
+                outlook = self.restricted(outlook, key, domains)?;
+            }
         }
-        let certain = self.certain(claim, candidate, &states);
-        [certain, Some(states)].into_iter().flatten().find_map(|states| {
-            let open = self.keys_to_settle(claim, candidate, &rules, &states);
-            self.choose(claim, candidate, &rules, &open, states)
-        })
+        let certain = self.certain(claim, candidate, outlook);
+        if let Some(found) = certain.and_then(|certain| self.choose(claim, candidate, 0, certain)) {
+            return Some(found);
+        }
+        self.choose(claim, candidate, 0, outlook)
     }
 
     /// Labels narrowed so that every spread that selects the pod knows whether it counts. While that is open, a count is a
     /// guess, and guesses keep others out. `None` when nothing is open.
-    fn certain(
-        &self,
-        claim: &Claim,
-        candidate: Candidate<'_, '_>,
-        states: &BTreeMap<Key, Bits>,
-    ) -> Option<BTreeMap<Key, Bits>> {
-        let mut certain = states.clone();
-        for group in candidate.class.footprint.counted_in.iter().map(|group| &self.topology.groups[*group]) {
-            let at = |key: Key| certain.get(&key).unwrap_or(&claim.states[key]);
-            let narrowed = group.open_terms(claim.template, at).map(|masks| {
-                let mut narrowed = certain.clone();
-                for mask in masks {
-                    narrowed.entry(mask.key).or_insert_with(|| claim.states[mask.key].clone()).keep(&mask.states);
-                }
-                narrowed
+    fn certain(&self, claim: &Claim, candidate: Candidate<'_, '_>, outlook: OutlookId) -> Option<OutlookId> {
+        let mut certain = outlook;
+        for group in candidate.class.choosy.iter().map(|group| &self.topology.groups[*group]) {
+            let before = self.outlooks.borrow().get(certain).clone();
+            let mut narrowed = group.open_terms(claim.template, |key| &before.states[key]).filter_map(|masks| {
+                masks.iter().try_fold(certain, |outlook, mask| self.restricted(outlook, mask.key, &mask.states))
             });
-            let sold = narrowed.into_iter().find(|states| !self.machines_for(claim, candidate, states).is_empty());
+            let sold = narrowed.find(|outlook| self.step(claim, candidate, *outlook).is_some());
             certain = sold.unwrap_or(certain);
         }
-        (certain != *states).then_some(certain)
-    }
-
-    /// Keys that some group counts this pod by and that are still open.
-    fn keys_to_settle(
-        &self,
-        claim: &Claim,
-        candidate: Candidate<'_, '_>,
-        rules: &[&Rule],
-        states: &BTreeMap<Key, Bits>,
-    ) -> Vec<Key> {
-        let footprint = &candidate.class.footprint;
-        let groups =
-            footprint.counted_in.iter().chain(&footprint.owns).copied().chain(rules.iter().map(|rule| rule.group()));
-        let mut keys: Vec<Key> = groups.filter_map(|group| self.topology.groups[group].key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys.retain(|key| states.get(key).unwrap_or(&claim.states[*key]).len() > 1);
-        keys
+        (certain != outlook).then_some(certain)
     }
 
     /// Tries the domains of the open keys, best first, until some machine is left.
@@ -257,47 +253,37 @@ impl View<'_, '_> {
         &self,
         claim: &Claim,
         candidate: Candidate<'_, '_>,
-        rules: &[&Rule],
-        open: &[Key],
-        states: BTreeMap<Key, Bits>,
-    ) -> Option<(BTreeMap<Key, Bits>, Bits)> {
-        let machines = self.machines_for(claim, candidate, &states);
-        if machines.is_empty() {
-            return None;
-        }
-        let Some((key, rest)) = open.split_first() else { return Some((states, machines)) };
-        let mut domains = self.domains(claim, *key, rules, &states, &machines);
+        from: usize,
+        outlook: OutlookId,
+    ) -> Option<(OutlookId, usize)> {
+        let step = self.step(claim, candidate, outlook)?;
+        let open = {
+            let states = &self.outlooks.borrow().get(outlook).clone().states;
+            (from..candidate.rung.keys.len()).find(|index| states[candidate.rung.keys[*index]].len() > 1)
+        };
+        let Some(index) = open else { return Some((outlook, step)) };
+        let key = candidate.rung.keys[index];
+        let mut domains = self.domains(claim, candidate, key, outlook);
         let count = domains.len().max(1);
         domains.rotate_left(candidate.turn % count);
         let candidate = Candidate { turn: candidate.turn / count, ..candidate };
-        for state in domains {
-            let mut settled = states.clone();
-            settled.insert(*key, self.world.words.just(*key, state));
-            if let Some(found) = self.choose(claim, candidate, rules, rest, settled) {
-                return Some(found);
-            }
-        }
-        None
+        domains.into_iter().find_map(|state| {
+            let settled = self.restricted(outlook, key, &self.world.words.just(key, state))?;
+            self.choose(claim, candidate, index + 1, settled)
+        })
     }
 
     /// The states that a label can still come to, the emptiest domain of the pod's own spread first. Among equals a pod that
     /// spreads takes the domain with the fewest ways to buy, and leaves the others to those who cannot use it; one that is
     /// only counted by others takes the one with the most, and keeps its machine open.
-    fn domains(
-        &self,
-        claim: &Claim,
-        key: Key,
-        rules: &[&Rule],
-        states: &BTreeMap<Key, Bits>,
-        machines: &Bits,
-    ) -> Vec<usize> {
-        let at = |key: Key| states.get(&key).unwrap_or(&claim.states[key]);
-        let shapes = self.world.machines.shapes_for(at);
-        let mut left = at(key).clone();
-        left.keep(&self.world.machines.states_of(key, machines));
-        left.keep(&self.world.machines.states_on_sale(key, &shapes, &self.world.words));
-        let spread = rules
-            .iter()
+    fn domains(&self, claim: &Claim, candidate: Candidate<'_, '_>, key: Key, outlook: OutlookId) -> Vec<usize> {
+        let machines = self.machines_for(claim, Some(candidate), outlook);
+        let outlook = self.outlooks.borrow().get(outlook).clone();
+        let mut left = outlook.states[key].clone();
+        left.keep(&self.world.machines.states_of(key, &machines));
+        left.keep(&self.world.machines.states_on_sale(key, &outlook.shapes, &self.world.words));
+        let spread = self
+            .rules(candidate)
             .find(|rule| matches!(rule, Rule::Spread { .. }) && self.topology.groups[rule.group()].key == Some(key));
         let count = |state: usize| spread.map_or(0, |rule| self.topology.count(rule.group(), state));
         // A value that nobody named cannot be asked for, and the label's absence only where nothing better is left.
@@ -310,52 +296,100 @@ impl View<'_, '_> {
         domains
     }
 
-    /// Machines that are left for a claim with these labels and one more pod.
-    fn machines_for(&self, claim: &Claim, candidate: Candidate<'_, '_>, states: &BTreeMap<Key, Bits>) -> Bits {
-        let all = &self.world.machines;
-        let at = |key: Key| states.get(&key).unwrap_or(&claim.states[key]);
-        let mut machines = claim.machines.clone();
-        for key in states.keys() {
-            machines.keep(&all.with_states(*key, at(*key)));
+    /// The cheapest machine for a claim with these labels and one more pod, as a step of the ladder.
+    fn step(&self, claim: &Claim, candidate: Candidate<'_, '_>, outlook: OutlookId) -> Option<usize> {
+        if self.needs_sets(claim, candidate) {
+            let machines = self.machines_for(claim, Some(candidate), outlook);
+            let outlook = self.outlooks.borrow().get(outlook).clone();
+            let step = outlook.ladder.iter().position(|step| machines.contains(step.machine));
+            return step.or_else(|| (!machines.is_empty()).then_some(0));
         }
-        if !self.lift.has(Constraint::Offerings) {
-            machines.keep(&all.on_sale_in(&all.shapes_for(at)));
-        }
-        let mut machines = self.fitting(claim, candidate, &machines);
-        let volumes = &candidate.class.pod.wants.volumes.attached;
-        if !volumes.is_empty() && !self.lift.has(Constraint::Attachments) {
-            let limits = |machine: usize| &all.all[machine].instance_type.attach_limits;
-            machines.retain(|machine| first_overfull(&claim.attached, volumes, limits(machine)).is_none());
+        // Claims only grow, so nothing below the step that they stand on can hold them.
+        let from = if outlook == claim.outlook { claim.step } else { 0 };
+        let template = &self.world.templates[claim.template];
+        let outlooks = self.outlooks.borrow();
+        let ladder = &outlooks.get(outlook).ladder;
+        let fits = |machine: usize| {
+            let room = template.room(machine, claim.requests.len());
+            let wanted = claim.requests.iter().zip(&candidate.class.requests);
+            wanted.zip(room).all(|((sum, pod), room)| {
+                let wanted = sum.saturating_add(*pod);
+                wanted <= 0 || wanted <= *room
+            })
+        };
+        (from..ladder.len()).find(|step| fits(ladder[*step].machine))
+    }
+
+    /// Whether more than amounts decides which machines will do.
+    fn needs_sets(&self, claim: &Claim, candidate: Candidate<'_, '_>) -> bool {
+        let wants = &candidate.class.pod.wants;
+        !self.lift.is_empty()
+            || !claim.min_values.is_empty()
+            || !wants.volumes.attached.is_empty()
+            || !claim.attached.is_empty()
+            || !wants.ports.is_empty()
+            || !claim.ports.is_empty()
+            || self.limits.may_bind(claim.template)
+    }
+
+    /// Machines that are left for a claim with these labels, and one more pod if there is one.
+    pub(crate) fn machines_for(&self, claim: &Claim, candidate: Option<Candidate<'_, '_>>, outlook: OutlookId) -> Bits {
+        let all = &self.world.machines.all;
+        let mut machines = self.fitting(claim, candidate, &self.outlooks.borrow().get(outlook).machines);
+        let more = candidate.map(|candidate| &candidate.class.pod.wants.volumes.attached);
+        if !self.lift.has(Constraint::Attachments)
+            && (more.is_some_and(|more| !more.is_empty()) || !claim.attached.is_empty())
+        {
+            let none = Attachments::new();
+            let limits = |machine: usize| &all[machine].instance_type.attach_limits;
+            let (held, more) = more.map_or((&none, &claim.attached), |more| (&claim.attached, more));
+            machines.retain(|machine| first_overfull(held, more, limits(machine)).is_none());
         }
         if !self.lift.has(Constraint::Limits) {
-            self.limits.keep_affordable(self.world, claim, &mut machines);
+            self.limits.keep_affordable(self.world, claim.template, claim.charged, &mut machines);
         }
         if !self.lift.has(Constraint::MinValues) && !self.has_min_values(&claim.min_values, &machines) {
-            return Bits::empty(all.all.len());
+            return Bits::empty(all.len());
         }
         machines
     }
 
     /// Machines with room for the pods so far, one more, and the daemons that run there.
-    fn fitting(&self, claim: &Claim, candidate: Candidate<'_, '_>, machines: &Bits) -> Bits {
-        let mut result = Bits::empty(self.world.machines.all.len());
-        for group in &self.world.templates[claim.template].daemons {
-            if !self.lift.has(Constraint::Ports) && conflict(&candidate.class.pod.wants.ports, &group.ports) {
-                continue;
-            }
-            let mut of_group = machines.clone();
-            of_group.keep(&group.machines);
-            let sums = claim.requests.iter().zip(&candidate.class.requests).zip(&group.requests).enumerate();
-            let wanted: Vec<i64> = sums
-                .map(|(axis, ((sum, pod), daemons))| match self.lift.has(Constraint::Resource(axis)) {
-                    true => 0,
-                    false => sum.saturating_add(*pod).saturating_add(*daemons),
-                })
-                .collect();
-            self.world.machines.keep_fitting(&mut of_group, &wanted);
-            result.add_all(&of_group);
+    fn fitting(&self, claim: &Claim, candidate: Option<Candidate<'_, '_>>, machines: &Bits) -> Bits {
+        let template = &self.world.templates[claim.template];
+        let mut wanted = claim.requests.clone();
+        let mut ports = claim.ports.clone();
+        if let Some(candidate) = candidate {
+            let pod = candidate.class.requests.iter();
+            wanted.iter_mut().zip(pod).for_each(|(sum, pod)| *sum = sum.saturating_add(*pod));
+            ports.extend(candidate.class.pod.wants.ports.iter().cloned());
         }
-        result
+        let axes: Vec<usize> =
+            (0..wanted.len()).filter(|axis| wanted[*axis] > 0 && !self.lift.has(Constraint::Resource(*axis))).collect();
+        let mut fitting = machines.clone();
+        fitting.retain(|machine| {
+            let room = template.room(machine, wanted.len());
+            axes.iter().all(|axis| wanted[*axis] <= room[*axis])
+        });
+        if !ports.is_empty() && !self.lift.has(Constraint::Ports) {
+            let taken = template.daemons.iter().filter(|group| conflict(&ports, &group.ports));
+            taken.for_each(|group| fitting.retain(|machine| !group.machines.contains(machine)));
+        }
+        fitting
+    }
+
+    fn holdings(
+        &self,
+        claim: &Claim,
+        candidate: Candidate<'_, '_>,
+        outlook: OutlookId,
+    ) -> Result<BTreeSet<ReservationId>, AllHeld> {
+        if self.reservations.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let machines = self.machines_for(claim, Some(candidate), outlook);
+        let outlook = self.outlooks.borrow().get(outlook).clone();
+        self.reservations.holdings(&self.world.machines, &claim.held, &machines, &outlook.shapes)
     }
 
     pub(crate) fn has_min_values(&self, min_values: &[(Key, u32)], machines: &Bits) -> bool {
@@ -368,30 +402,6 @@ impl View<'_, '_> {
         states.keep(&self.world.words.named(key));
         u32::try_from(states.len()).unwrap_or(u32::MAX)
     }
-
-    fn narrowed_requirements(
-        &self,
-        claim: &Claim,
-        rung: &Rung,
-        place: &Requirements,
-        states: &BTreeMap<Key, Bits>,
-    ) -> Requirements {
-        let mut requirements = claim.requirements.intersection(&rung.labels);
-        requirements.add_all(place);
-        for (key, states) in states.iter().filter(|(_, states)| states.len() == 1) {
-            let value = states.iter().next().and_then(|state| self.world.words.value(*key, state));
-            if let Some(value) = value {
-                requirements.add(self.world.words.key_name(*key).clone(), Requirement::value(value.clone()));
-            }
-        }
-        requirements
-    }
-}
-
-/// Groups of distance whose owners do not want a pod of this class near.
-pub(crate) fn unwanted(topology: &Topology, class: &Class<'_>) -> Vec<Rule> {
-    let counted = class.footprint.counted_in.iter();
-    counted.filter(|id| topology.groups[**id].is_far()).map(|id| Rule::Unwanted { group: *id }).collect()
 }
 
 pub(crate) fn conflict(wanted: &[HostPort], held: &[HostPort]) -> bool {

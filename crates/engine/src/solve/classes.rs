@@ -1,6 +1,6 @@
 //! Pods that are alike in everything that matters, answered for once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 use model::pod::{Pod, soft_taint_toleration};
@@ -8,12 +8,11 @@ use model::requirements::Requirements;
 use model::taints::{Toleration, first_untolerated};
 
 use super::bits::Bits;
-use super::claims::Claim;
 use super::hash::Fnv;
 use super::limits::Limits;
-use super::topology::{Footprint, Reach, Rule, Topology};
+use super::topology::{Footprint, GroupId, Reach, Rule, Topology};
 use super::wishes::{Domains, Wish, ladder};
-use super::words::Mask;
+use super::words::{Key, Mask};
 use super::world::World;
 
 /// Pods of one namespace with equal labels, requests and wants.
@@ -22,6 +21,10 @@ pub(crate) struct Class<'a> {
     pub(crate) requests: Vec<i64>,
     pub(crate) rungs: Vec<Rung>,
     pub(crate) footprint: Footprint,
+    /// Rules by which others keep a pod of this class away.
+    pub(crate) unwanted: Vec<Rule>,
+    /// Spreads by a label that select the pod, but count it only on some nodes.
+    pub(crate) choosy: Vec<GroupId>,
 }
 
 /// One rung of the ladder, in numbers.
@@ -29,10 +32,32 @@ pub(crate) struct Rung {
     pub(crate) labels: Requirements,
     pub(crate) masks: Vec<Mask>,
     /// Where the volumes can be: one of these; a pod without such volumes has one that asks nothing.
-    pub(crate) places: Vec<(Requirements, Vec<Mask>)>,
+    pub(crate) places: Vec<Place>,
     pub(crate) tolerations: Vec<Toleration>,
     pub(crate) rules: Vec<Rule>,
     domains: Domains,
+    /// Keys that some group counts the pod by, or that its rules speak of.
+    pub(crate) keys: Vec<Key>,
+}
+
+/// One place where the volumes can be.
+pub(crate) struct Place {
+    pub(crate) requirements: Requirements,
+    pub(crate) masks: Vec<Mask>,
+    /// The number of everything that is asked of labels there, and what that is.
+    pub(crate) set: usize,
+    pub(crate) all_masks: Vec<Mask>,
+}
+
+/// Numbers for sets of masks; many classes ask the same.
+#[derive(Default)]
+struct MaskSets(BTreeMap<Vec<Mask>, usize>);
+
+impl MaskSets {
+    fn number(&mut self, masks: &[Mask]) -> usize {
+        let next = self.0.len();
+        *self.0.entry(masks.to_vec()).or_insert(next)
+    }
 }
 
 /// Finds the classes of a question's pods. The second list names the class of each pod.
@@ -45,6 +70,7 @@ pub(crate) fn classify<'a>(
     let mut of_pod = Vec::with_capacity(world.pods.len());
     let mut index: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let has_soft_taints = world.has_soft_taints();
+    let mut sets = MaskSets::default();
     for pod in &world.pods {
         let mut hasher = Fnv::default();
         (pod.namespace(), &pod.labels, &pod.requests, &pod.wants).hash(&mut hasher);
@@ -52,7 +78,8 @@ pub(crate) fn classify<'a>(
         let known = slot.iter().copied().find(|class| is_alike(classes[*class].pod, pod));
         let class = known.unwrap_or_else(|| {
             slot.push(classes.len());
-            classes.push(Class::new(world, limits, topology, pod, has_soft_taints));
+            let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
+            classes.push(Class::new(world, limits, topology, pod, &wishes, &mut sets));
             classes.len() - 1
         });
         of_pod.push(class);
@@ -60,7 +87,7 @@ pub(crate) fn classify<'a>(
     topology.meet_standing(world);
     // Only now are all groups known, so only now can be said who counts in which.
     for class in &mut classes {
-        class.footprint.counted_in = topology.counting(class.pod.namespace(), &class.pod.labels);
+        class.meet(topology);
     }
     (classes, of_pod)
 }
@@ -70,14 +97,36 @@ fn is_alike(a: &Pod, b: &Pod) -> bool {
 }
 
 impl<'a> Class<'a> {
-    fn new(world: &World<'a>, limits: &Limits, topology: &mut Topology, pod: &'a Pod, has_soft_taints: bool) -> Self {
-        let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
+    fn new(
+        world: &World<'a>,
+        limits: &Limits,
+        topology: &mut Topology,
+        pod: &'a Pod,
+        wishes: &[Wish<'_>],
+        sets: &mut MaskSets,
+    ) -> Self {
         let reach = reach(world, limits, pod);
-        let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach)).collect();
-        let owns = topology.owned(world, pod);
-        let footprint = Footprint { counted_in: Vec::new(), owns };
+        let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach, sets)).collect();
+        let footprint = Footprint { counted_in: Vec::new(), owns: topology.owned(world, pod) };
         // Nobody brings room along: a negative request is none.
-        Self { pod, requests: world.amounts(&pod.requests.floored()), rungs, footprint }
+        let requests = world.amounts(&pod.requests.floored());
+        Self { pod, requests, rungs, footprint, unwanted: Vec::new(), choosy: Vec::new() }
+    }
+
+    /// Learns which groups count its pods, once all of them are known.
+    fn meet(&mut self, topology: &Topology) {
+        let groups = &topology.groups;
+        self.footprint.counted_in = topology.counting(self.pod.namespace(), &self.pod.labels);
+        let counted = &self.footprint.counted_in;
+        self.unwanted =
+            counted.iter().filter(|id| groups[**id].is_far()).map(|id| Rule::Unwanted { group: *id }).collect();
+        self.choosy = counted.iter().copied().filter(|id| groups[*id].is_choosy()).collect();
+        for rung in &mut self.rungs {
+            let of_rules = rung.rules.iter().map(Rule::group);
+            let all = counted.iter().chain(&self.footprint.owns).copied().chain(of_rules);
+            let keys: BTreeSet<Key> = all.filter_map(|group| groups[group].key).collect();
+            rung.keys = keys.into_iter().collect();
+        }
     }
 }
 
@@ -90,18 +139,32 @@ impl Class<'_> {
 }
 
 impl Rung {
-    fn new(world: &World<'_>, topology: &mut Topology, pod: &Pod, wish: &Wish<'_>, reach: &Reach) -> Self {
+    fn new(
+        world: &World<'_>,
+        topology: &mut Topology,
+        pod: &Pod,
+        wish: &Wish<'_>,
+        reach: &Reach,
+        sets: &mut MaskSets,
+    ) -> Self {
         let masks = world.words.masks(&wish.labels);
         let mut tolerations = pod.wants.tolerations.clone();
         if wish.tolerates_soft_taints {
             tolerations.push(soft_taint_toleration());
         }
         let rules = topology.rules(world, pod, wish, reach);
+        let mut place = |requirements: &Requirements| {
+            let own = world.words.masks(requirements);
+            let all_masks = [masks.clone(), own.clone()].concat();
+            Place { requirements: requirements.clone(), masks: own, set: sets.number(&all_masks), all_masks }
+        };
         let alternatives = &pod.wants.volumes.alternatives;
-        let places = alternatives.iter().map(|place| (place.clone(), world.words.masks(place)));
-        let places =
-            if alternatives.is_empty() { vec![(Requirements::default(), Vec::new())] } else { places.collect() };
-        Self { labels: wish.labels.clone(), masks, places, tolerations, rules, domains: wish.domains }
+        let places = match alternatives.is_empty() {
+            true => vec![place(&Requirements::default())],
+            false => alternatives.iter().map(place).collect(),
+        };
+        let (labels, domains) = (wish.labels.clone(), wish.domains);
+        Self { labels, masks, places, tolerations, rules, domains, keys: Vec::new() }
     }
 }
 
@@ -115,18 +178,18 @@ fn reach(world: &World<'_>, limits: &Limits, pod: &Pod) -> Reach {
     let mut tolerations = pod.wants.tolerations.clone();
     tolerations.push(soft_taint_toleration());
     for number in 0..world.templates.len() {
-        let claim = Claim::new(world, number);
-        let mut machines = claim.machines.clone();
-        limits.keep_affordable(world, &claim, &mut machines);
-        let taints = &world.templates[number].pool.template.taints;
+        let template = &world.templates[number];
+        let mut machines = template.machines.clone();
+        limits.keep_affordable(world, number, None, &mut machines);
+        let taints = &template.pool.template.taints;
         if machines.is_empty() || first_untolerated(taints, &tolerations).is_some() {
             continue;
         }
         if pod.wants.terms.is_empty() {
-            reach.add(world, &claim.states, &machines, &world.words.masks(&pod.wants.selector));
+            reach.add(world, &template.states, &machines, &world.words.masks(&pod.wants.selector));
         }
         for term in &pod.wants.terms {
-            reach.add(world, &claim.states, &machines, &world.words.masks(&pod.wants.selector.intersection(term)));
+            reach.add(world, &template.states, &machines, &world.words.masks(&pod.wants.selector.intersection(term)));
         }
     }
     reach

@@ -18,6 +18,7 @@ use super::claims::Claim;
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
 use super::neighbours;
+use super::outlook::Stock;
 use super::topology::{Ground, Rule, Spot};
 use super::words::{Key, Mask};
 
@@ -88,8 +89,9 @@ fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> V
     let clash = |mask: &Mask, wanted: &Requirements| site_clash(greedy, site_number, &labels, mask, wanted);
     obstacles.extend(rung.masks.iter().filter_map(|mask| clash(mask, &rung.labels)).map(Obstacle::Label));
     let unsuited = |masks: &[Mask]| masks.iter().any(|mask| !site.states[mask.key].is_subset(&mask.states));
-    if rung.places.iter().all(|(_, masks)| unsuited(masks)) {
-        let clashes = rung.places.iter().flat_map(|(place, masks)| masks.iter().filter_map(|mask| clash(mask, place)));
+    if rung.places.iter().all(|place| unsuited(&place.masks)) {
+        let clashes =
+            rung.places.iter().flat_map(|place| place.masks.iter().filter_map(|mask| clash(mask, &place.requirements)));
         obstacles.extend(clashes.take(1).map(Obstacle::VolumePlace));
     }
     let axes = world.machines.axes().iter().zip(&class.requests).zip(&taken.free);
@@ -103,9 +105,9 @@ fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> V
     let overfull = first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits);
     obstacles.extend(overfull.map(|(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit }));
     let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
-    let rules = rung.rules.iter().cloned().chain(greedy.unwanted(number));
+    let rules = rung.rules.iter().chain(&class.unwanted);
     let broken = rules.filter(|rule| !greedy.topology.holds(rule, &spot));
-    obstacles.extend(broken.map(|rule| rule_obstacle(greedy, &rule, Some(&spot))));
+    obstacles.extend(broken.map(|rule| rule_obstacle(greedy, rule, Some(&spot))));
     obstacles
 }
 
@@ -149,8 +151,12 @@ fn explain_pool(greedy: &Greedy<'_, '_>, class: usize, template: usize) -> Vec<O
 fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Option<Bits> {
     let rung = greedy.classes[class].least_demanding();
     let candidate = greedy.candidate(class, rung, greedy.claims.len());
-    let narrowing = greedy.view(&Lift::of(set)).narrow(&Claim::new(greedy.world, template), candidate);
-    narrowing.ok().map(|narrowing| narrowing.machines)
+    let lift = Lift::of(set);
+    let view = greedy.view(&lift);
+    let stock = if lift.has(Constraint::Offerings) { Stock::Any } else { Stock::OnSale };
+    let claim = Claim::new(greedy.world, &greedy.outlooks, template, stock)?;
+    let narrowing = view.narrow(&claim, candidate).ok()?;
+    Some(view.machines_for(&claim, Some(candidate), narrowing.outlook))
 }
 
 /// Starts from everything set aside and takes back what need not be.
@@ -172,7 +178,7 @@ fn constraints(greedy: &Greedy<'_, '_>, class: usize, rung: usize) -> Vec<Constr
     let mut all = vec![Constraint::Limits, Constraint::Taints, Constraint::MinValues];
     all.extend(rung.masks.iter().map(|mask| Constraint::Label(mask.key)));
     all.extend((0..rung.rules.len()).map(Constraint::Rule));
-    all.extend(greedy.unwanted(class).iter().map(|rule| Constraint::Unwanted(rule.group())));
+    all.extend(greedy.classes[class].unwanted.iter().map(|rule| Constraint::Unwanted(rule.group())));
     all.extend([
         Constraint::Places,
         Constraint::Ports,
@@ -199,7 +205,10 @@ fn obstacle(
             .map_or(Obstacle::NoInstanceType, |taint| Obstacle::Taint(taint.clone())),
         Constraint::Label(key) => Obstacle::Label(label_clash(greedy, template, key, &rung.labels)),
         Constraint::Places => {
-            let masks = rung.places.iter().flat_map(|(place, masks)| masks.iter().map(move |mask| (place, mask.key)));
+            let masks = rung
+                .places
+                .iter()
+                .flat_map(|place| place.masks.iter().map(move |mask| (&place.requirements, mask.key)));
             let mut clashes = masks.map(|(place, key)| label_clash(greedy, template, key, place));
             clashes.next().map_or(Obstacle::NoOffering, Obstacle::VolumePlace)
         }

@@ -19,17 +19,27 @@ use super::explain;
 use super::greedy::{Greedy, Seat};
 use super::lift::Lift;
 use super::machines::Sale;
+use super::words::Key;
 use super::world::World;
+
+/// A claim, spelled out.
+struct Draft {
+    claim: Claim,
+    states: Vec<Bits>,
+    machines: Bits,
+    requirements: Requirements,
+}
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
+    let mut drafts = Vec::new();
     for number in 0..greedy.claims.len() {
-        let mut claim = greedy.claims[number].clone();
-        settle_offerings(greedy.world, &mut claim);
-        greedy.limits.settle(greedy.world, &mut claim);
-        greedy.claims[number] = claim;
+        let mut draft = spelled_out(&greedy, &greedy.claims[number]);
+        settle_offerings(greedy.world, &mut draft);
+        greedy.limits.settle(greedy.world, &draft.claim, &mut draft.machines);
+        drafts.push(draft);
     }
-    drop_claims_that_truncation_breaks(&mut greedy);
+    drop_claims_that_truncation_breaks(&mut greedy, &mut drafts);
     let unplaced = explain::unplaced(&greedy);
     let pods = &greedy.world.pods;
     let target = |seat: Seat| match seat {
@@ -39,15 +49,39 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
     let placements = greedy.order.iter().filter_map(|pod| Some((pods[*pod].name.clone(), target(greedy.seats[*pod]?))));
     Plan {
         placements: placements.collect(),
-        claims: greedy.claims.iter().map(|claim| planned(&greedy, claim)).collect(),
+        claims: drafts.iter().map(|draft| planned(&greedy, draft)).collect(),
         unplaced,
         steps: greedy.steps,
     }
 }
 
+fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim) -> Draft {
+    let lift = Lift::default();
+    let machines = greedy.view(&lift).machines_for(claim, None, claim.outlook);
+    let outlook = greedy.outlooks.borrow().get(claim.outlook).clone();
+    let template = &greedy.world.templates[claim.template];
+    let mut requirements = template.pool.template.requirements.clone();
+    for asked in &claim.asked {
+        let rung = &greedy.classes[asked.class].rungs[asked.rung];
+        requirements.add_all(&rung.labels);
+        requirements.add_all(&rung.places[asked.place].requirements);
+    }
+    // What rules about other pods settled stands in no demand.
+    let words = &greedy.world.words;
+    let keys: BTreeSet<Key> = greedy.topology.groups.iter().filter_map(|group| group.key).collect();
+    for key in keys.into_iter().filter(|key| outlook.states[*key] != template.states[*key]) {
+        let states = &outlook.states[key];
+        if states.is_subset(&words.named(key)) {
+            let values = states.iter().filter_map(|state| words.value(key, state)).map(|value| &**value);
+            requirements.add(words.key_name(key).clone(), Requirement::new(Operator::In, values));
+        }
+    }
+    Draft { claim: claim.clone(), states: outlook.states.clone(), machines, requirements }
+}
+
 /// A type whose offerings differ in amounts may be sold to the claim in a way that is too small for its pods. Such a type
 /// goes, if others are left; otherwise the claim is narrowed to the labels of the offerings that are large enough.
-fn settle_offerings(world: &World<'_>, claim: &mut Claim) {
+fn settle_offerings(world: &World<'_>, claim: &mut Draft) {
     let shapes = world.machines.shapes_for(|key| &claim.states[key]);
     let is_sold = |machine: usize| world.machines.all[machine].sales.iter().any(|sale| shapes.contains(sale.shape));
     // Pools may offer different types of one name, so a type is told by its place in memory and not by its name.
@@ -77,10 +111,10 @@ fn settle_offerings(world: &World<'_>, claim: &mut Claim) {
 
 /// A claim lists only so many types. If those that are left out take a minimum of values along, the claim would promise
 /// less than its pool demands; its pods then stay without a place.
-fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>) {
+fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>, drafts: &mut Vec<Draft>) {
     let is_strict = greedy.world.snapshot.policy.min_values == MinValuesPolicy::Strict;
     let broken: Vec<Option<Obstacle>> =
-        greedy.claims.iter().map(|claim| is_strict.then(|| shortfall(greedy, claim)).flatten()).collect();
+        drafts.iter().map(|draft| is_strict.then(|| shortfall(greedy, draft)).flatten()).collect();
     if broken.iter().all(Option::is_none) {
         return;
     }
@@ -92,29 +126,30 @@ fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>) {
         greedy.shortfalls[pod] = broken[claim].clone();
     }
     let mut verdicts = broken.iter();
-    greedy.claims.retain(|_| verdicts.next().is_some_and(Option::is_none));
+    drafts.retain(|_| verdicts.next().is_some_and(Option::is_none));
+    greedy.claims = drafts.iter().map(|draft| draft.claim.clone()).collect();
     greedy.order = greedy.order.iter().copied().filter(|pod| greedy.seats[*pod].is_some()).collect();
 }
 
 /// The first minimum that the listed types do not meet.
-fn shortfall(greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
+fn shortfall(greedy: &Greedy<'_, '_>, draft: &Draft) -> Option<Obstacle> {
     let most = greedy.world.snapshot.policy.max_types_per_claim;
-    let listed: BTreeSet<TypeName> = prices(greedy, claim).into_iter().take(most).map(|(_, name)| name).collect();
-    let mut machines = claim.machines.clone();
+    let listed: BTreeSet<TypeName> = prices(greedy, draft).into_iter().take(most).map(|(_, name)| name).collect();
+    let mut machines = draft.machines.clone();
     machines.retain(|machine| listed.contains(&greedy.world.machines.all[machine].instance_type.name));
     let lift = Lift::default();
     let view = greedy.view(&lift);
-    claim.min_values.iter().find_map(|(key, wanted)| {
+    draft.claim.min_values.iter().find_map(|(key, wanted)| {
         let found = view.values_of(*key, &machines);
         let key = greedy.world.words.key_name(*key).clone();
         (found < *wanted).then_some(Obstacle::MinValues { key, wanted: *wanted, found })
     })
 }
 
-fn planned(greedy: &Greedy<'_, '_>, claim: &Claim) -> PlannedClaim {
-    let world = greedy.world;
+fn planned(greedy: &Greedy<'_, '_>, draft: &Draft) -> PlannedClaim {
+    let (world, claim) = (greedy.world, &draft.claim);
     let template = &world.templates[claim.template];
-    let prices = prices(greedy, claim);
+    let prices = prices(greedy, draft);
     let most = world.snapshot.policy.max_types_per_claim;
     let types: Vec<TypeName> = prices.iter().take(most).map(|(_, name)| name.clone()).collect();
     let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&world.pods[*pod].requests));
@@ -122,10 +157,10 @@ fn planned(greedy: &Greedy<'_, '_>, claim: &Claim) -> PlannedClaim {
     let pods: Vec<_> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
     PlannedClaim {
         pool: template.pool.name.clone(),
-        requirements: requirements(greedy, claim, &types),
+        requirements: requirements(greedy, draft, &types),
         pods: pods.clone(),
-        requests: requests.plus(&least_daemons(greedy, claim)),
-        labels: custom_labels(greedy, claim),
+        requests: requests.plus(&least_daemons(greedy, draft)),
+        labels: custom_labels(greedy, draft),
         reservations: claim.held.iter().cloned().collect(),
         is_min_values_relaxed: claim.is_min_values_relaxed,
         price,
@@ -147,7 +182,7 @@ fn binding(greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
 }
 
 /// Every type that the claim may become with its cheapest price, cheapest first.
-fn prices(greedy: &Greedy<'_, '_>, claim: &Claim) -> Vec<(Price, TypeName)> {
+fn prices(greedy: &Greedy<'_, '_>, claim: &Draft) -> Vec<(Price, TypeName)> {
     let machines = &greedy.world.machines;
     let mut cheapest: BTreeMap<TypeName, Price> = BTreeMap::new();
     for machine in claim.machines.iter() {
@@ -162,21 +197,22 @@ fn prices(greedy: &Greedy<'_, '_>, claim: &Claim) -> Vec<(Price, TypeName)> {
 }
 
 /// The ways in which a claim can buy a machine, cheapest first. One that holds reservations buys from those only.
-fn sales<'g, 'a>(greedy: &'g Greedy<'_, 'a>, claim: &'g Claim, machine: usize) -> impl Iterator<Item = &'g Sale<'a>> {
+fn sales<'g, 'a>(greedy: &'g Greedy<'_, 'a>, draft: &'g Draft, machine: usize) -> impl Iterator<Item = &'g Sale<'a>> {
     let machines = &greedy.world.machines;
-    let shapes = machines.shapes_for(|key| &claim.states[key]);
+    let shapes = machines.shapes_for(|key| &draft.states[key]);
+    let held = &draft.claim.held;
     machines.all[machine].sales.iter().filter(move |sale| {
         let reservation = sale.offering.reservation.as_ref();
         let is_ours = match reservation {
-            Some(reservation) => claim.held.contains(&reservation.id),
-            None => claim.held.is_empty(),
+            Some(reservation) => held.contains(&reservation.id),
+            None => held.is_empty(),
         };
         is_ours && shapes.contains(sale.shape)
     })
 }
 
 /// What the claim asks for, with the types and capacity types that are on sale for it.
-fn requirements(greedy: &Greedy<'_, '_>, claim: &Claim, types: &[TypeName]) -> Requirements {
+fn requirements(greedy: &Greedy<'_, '_>, claim: &Draft, types: &[TypeName]) -> Requirements {
     let machines = &greedy.world.machines;
     let mut requirements = claim.requirements.clone();
     requirements.remove(HOSTNAME);
@@ -189,10 +225,10 @@ fn requirements(greedy: &Greedy<'_, '_>, claim: &Claim, types: &[TypeName]) -> R
 }
 
 /// A value for every label that only requirements speak of, so that the node has what its pods asked for.
-fn custom_labels(greedy: &Greedy<'_, '_>, claim: &Claim) -> Labels {
-    let template = &greedy.world.templates[claim.template].pool.template;
+fn custom_labels(greedy: &Greedy<'_, '_>, draft: &Draft) -> Labels {
+    let template = &greedy.world.templates[draft.claim.template].pool.template;
     let well_known = &greedy.world.snapshot.well_known;
-    let custom = claim.requirements.iter().filter(|(key, requirement)| {
+    let custom = draft.requirements.iter().filter(|(key, requirement)| {
         !well_known.contains(key)
             && ***key != *HOSTNAME
             && !template.labels.contains_key(*key)
@@ -202,9 +238,9 @@ fn custom_labels(greedy: &Greedy<'_, '_>, claim: &Claim) -> Labels {
 }
 
 /// What daemons add at least, whichever machine comes.
-fn least_daemons(greedy: &Greedy<'_, '_>, claim: &Claim) -> Resources {
-    let groups = greedy.world.templates[claim.template].daemons.iter();
-    let possible = groups.filter(|group| group.machines.intersects(&claim.machines));
+fn least_daemons(greedy: &Greedy<'_, '_>, draft: &Draft) -> Resources {
+    let groups = greedy.world.templates[draft.claim.template].daemons.iter();
+    let possible = groups.filter(|group| group.machines.intersects(&draft.machines));
     let least =
         possible.map(|group| group.requests.clone()).reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a.min(b)).collect());
     let mut resources = Resources::default();

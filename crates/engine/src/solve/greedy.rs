@@ -1,17 +1,20 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::price::Price;
 use model::snapshot::MinValuesPolicy;
 use model::taints::first_untolerated;
 use model::volume::first_overfull;
 
 use super::bits::Bits;
-use super::claims::{Candidate, Claim, Refusal, View, conflict, unwanted};
+use super::claims::{Candidate, Claim, Narrowing, Refusal, View, conflict};
 use super::classes::{Class, classify};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
+use super::outlook::{Outlooks, Step, Stock};
 use super::reserve::Reservations;
 use super::topology::{Ground, Rule, Spot, Topology};
 use super::world::World;
@@ -24,9 +27,14 @@ pub(crate) struct Greedy<'w, 'a> {
     pub(crate) topology: Topology,
     pub(crate) limits: Limits,
     reservations: Reservations,
+    pub(crate) outlooks: RefCell<Outlooks>,
     /// Classes that wait for reserved machines.
     pub(crate) deferred: Vec<bool>,
     pub(crate) claims: Vec<Claim>,
+    /// What is left on each claim's goal, all axes of a claim in a row.
+    slack: Vec<i64>,
+    /// What pods without a seat ask for together.
+    demand: Vec<i64>,
     /// What is left on each site, and what its new pods brought.
     sites: Vec<Taken>,
     /// Where each pod went.
@@ -59,7 +67,7 @@ pub(crate) struct Taken {
 #[derive(Clone, Default)]
 struct Memory {
     closed_sites: Bits,
-    closed_claims: Vec<bool>,
+    closed_claims: Bits,
 }
 
 /// What an attempt does otherwise than the first plan, by pod.
@@ -77,6 +85,14 @@ struct Bid {
     pod: usize,
     class: usize,
     rung: usize,
+}
+
+/// How far a claim may be filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Goal,
+    /// Up to the largest machine that it may become.
+    Anything,
 }
 
 /// What became of a look at the pools.
@@ -98,11 +114,14 @@ impl<'w, 'a> Greedy<'w, 'a> {
         topology.count_standing(world);
         let sites = world.sites.iter();
         let sites = sites.map(|s| Taken { free: s.free.clone(), ports: s.ports.clone(), attached: s.attached.clone() });
-        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Vec::new() };
+        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
         Self {
             world,
             limits,
             reservations: Reservations::new(world),
+            outlooks: RefCell::default(),
+            slack: Vec::new(),
+            demand: total(&classes, &class_of, world.machines.axes().len()),
             deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
             classes,
@@ -143,16 +162,16 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let class = &self.classes[number];
         let last = class.least_demanding();
         let mut aside = vec![Constraint::Domains];
-        aside.extend(self.unwanted(number).iter().map(|rule| Constraint::Unwanted(rule.group())));
+        aside.extend(class.unwanted.iter().map(|rule| Constraint::Unwanted(rule.group())));
         aside.extend((0..class.rungs[last].rules.len()).map(Constraint::Rule));
         let lift = Lift::of(&aside);
         let (view, candidate) = (self.view(&lift), self.candidate(number, last, self.claims.len()));
-        let fits = |template: usize| view.narrow(&Claim::new(self.world, template), candidate).is_ok();
+        let fits = |template: usize| {
+            let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
+            claim.is_some_and(|claim| view.narrow(&claim, candidate).is_ok())
+        };
         (0..self.world.templates.len()).any(fits)
-            || self.world.sites.iter().any(|site| {
-                let mut requests = class.requests.iter().zip(&site.free);
-                site.takes_pods && requests.all(|(wanted, free)| *wanted <= 0 || wanted <= free)
-            })
+            || self.world.sites.iter().any(|site| site.takes_pods && has_room(&site.free, &class.requests))
     }
 
     /// How many pods are seated, by priority, most important first.
@@ -235,11 +254,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let class = self.class_of[pod];
         for rung in 0..self.classes[class].rungs.len() {
             let bid = Bid { pod, class, rung };
-            if self.seat_on_site(bid, skips, cancel)? || self.seat_on_claim(bid, skips, cancel)? {
+            if self.seat_on_site(bid, skips, cancel)? || self.seat_on_claim(bid, Bound::Goal, skips, cancel)? {
                 return Ok(true);
             }
             match self.seat_on_new_claim(bid, *skips, cancel)? {
                 Outcome::Seated => return Ok(true),
+                Outcome::Refused if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
                 Outcome::Refused => {}
                 // Giving up a wish, or going to another pool, would waste what is reserved.
                 Outcome::Deferred => {
@@ -287,23 +307,23 @@ impl<'w, 'a> Greedy<'w, 'a> {
             |masks: &[super::words::Mask]| masks.iter().all(|mask| site.states[mask.key].is_subset(&mask.states));
         let is_open = site.takes_pods
             && !site.is_overdrawn
-            && class.requests.iter().zip(&taken.free).all(|(wanted, free)| *wanted <= 0 || wanted <= free)
+            && has_room(&taken.free, &class.requests)
             && first_untolerated(&site.node.taints, &rung.tolerations).is_none()
             && !conflict(&wants.ports, &taken.ports)
             && suits(&rung.masks)
-            && rung.places.iter().any(|(_, masks)| suits(masks))
+            && rung.places.iter().any(|place| suits(&place.masks))
             && first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).is_none();
         if !is_open {
             return Err(Refusal::Final);
         }
         let spot = Spot { place: number, ground: Ground::Site(number), states: &site.states };
         let holds = |rule: &Rule| self.topology.holds(rule, &spot);
-        let holds = rung.rules.iter().all(holds) && unwanted(&self.topology, class).iter().all(holds);
+        let holds = rung.rules.iter().chain(&class.unwanted).all(holds);
         if holds { Ok(()) } else { Err(Refusal::ForNow) }
     }
 
-    fn take_site(&mut self, pod: usize, class: usize, site: usize) {
-        let (class, taken) = (&self.classes[class], &mut self.sites[site]);
+    fn take_site(&mut self, pod: usize, number: usize, site: usize) {
+        let (class, taken) = (&self.classes[number], &mut self.sites[site]);
         for (free, wanted) in taken.free.iter_mut().zip(&class.requests) {
             *free = free.saturating_sub(*wanted);
         }
@@ -313,43 +333,71 @@ impl<'w, 'a> Greedy<'w, 'a> {
         }
         let spot = Spot { place: site, ground: Ground::Site(site), states: &self.world.sites[site].states };
         self.topology.add(&class.footprint, &spot);
-        self.seats[pod] = Some(Seat::Site(site));
-        self.order.push(pod);
+        self.seated_at(pod, number, Seat::Site(site));
     }
 
-    fn seat_on_claim(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
-        let Bid { pod, class, rung } = bid;
-        self.memory[class][rung].closed_claims.resize(self.claims.len(), false);
+    fn seat_on_claim(
+        &mut self,
+        bid: Bid,
+        bound: Bound,
+        skips: &mut usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, OutOfEffort> {
+        let Bid { class, rung, .. } = bid;
+        let axes = self.world.machines.axes().len();
+        self.memory[class][rung].closed_claims.grow(self.claims.len());
         for number in 0..self.claims.len() {
-            if self.memory[class][rung].closed_claims[number] {
+            let slack = &self.slack[number * axes..(number + 1) * axes];
+            if bound == Bound::Goal && !has_room(slack, &self.classes[class].requests) {
+                continue;
+            }
+            if self.memory[class][rung].closed_claims.contains(number) {
                 continue;
             }
             self.step(cancel)?;
-            let candidate = self.candidate(class, rung, number);
-            match self.view(&Lift::default()).narrow(&self.claims[number], candidate) {
+            let narrowing =
+                self.view(&Lift::default()).narrow(&self.claims[number], self.candidate(class, rung, number));
+            match narrowing {
+                Ok(narrowing) if bound == Bound::Goal && !self.keeps_goal(number, &narrowing) => {}
                 Ok(_) if *skips > 0 => *skips -= 1,
                 Ok(narrowing) => {
-                    let mut claim = self.claims[number].clone();
-                    claim.admit(pod, candidate, narrowing);
-                    let place = candidate.place;
-                    self.topology.reshape(place, claim.template, Some(&self.claims[number].states), &claim.states);
-                    self.reservations.exchange(&self.claims[number].held, &claim.held);
-                    self.claims[number] = claim;
-                    self.topology.rely(&self.classes[class].rungs[rung].rules);
-                    self.take_claim(pod, class, number);
+                    self.join(bid, number, narrowing);
                     return Ok(true);
                 }
-                Err(Refusal::Final) => self.memory[class][rung].closed_claims[number] = true,
+                Err(Refusal::Final) => self.memory[class][rung].closed_claims.insert(number),
                 Err(_) => {}
             }
         }
         Ok(false)
     }
 
+    /// Whether the machine that a claim is filled for would still do.
+    fn keeps_goal(&self, claim: usize, narrowing: &Narrowing) -> bool {
+        let claim = &self.claims[claim];
+        narrowing.outlook == claim.outlook
+            || self.outlooks.borrow().get(narrowing.outlook).machines.contains(claim.goal)
+    }
+
+    /// Puts a pod on a claim that takes it.
+    fn join(&mut self, bid: Bid, number: usize, narrowing: Narrowing) {
+        let claim = &mut self.claims[number];
+        if narrowing.outlook != claim.outlook {
+            let outlooks = self.outlooks.borrow();
+            let (before, after) = (outlooks.get(claim.outlook), outlooks.get(narrowing.outlook));
+            let place = self.world.sites.len() + number;
+            self.topology.reshape(place, claim.template, Some(&before.states), &after.states);
+        }
+        let held = claim.held.clone();
+        claim.admit(bid.pod, &self.classes[bid.class], narrowing);
+        self.reservations.exchange(&held, &claim.held);
+        self.topology.rely(&self.classes[bid.class].rungs[bid.rung].rules);
+        self.take_claim(bid.pod, bid.class, number);
+    }
+
     /// Opens a claim in the first pool that can. Pools of equal weight are compared by price.
     fn seat_on_new_claim(&mut self, bid: Bid, turn: usize, cancel: &AtomicBool) -> Result<Outcome, OutOfEffort> {
         let Bid { pod, class, rung } = bid;
-        let mut best: Option<(model::price::Price, Claim)> = None;
+        let mut best: Option<(Price, Claim)> = None;
         let mut weight = None;
         // One turn in two goes to another pool, the rest to other domains.
         let (mut passes, turn) = (turn % 2, turn / 2);
@@ -369,15 +417,19 @@ impl<'w, 'a> Greedy<'w, 'a> {
                 Err(_) => continue,
             };
             weight = Some(own_weight);
-            let price = self.cheapest(&claim).map_or(model::price::Price::MAX, |(_, price)| price);
+            let price = self.cheapest(&claim).map_or(Price::MAX, |step| step.price);
             if best.as_ref().is_none_or(|(least, _)| price < *least) {
                 best = Some((price, claim));
             }
         }
-        let Some((_, claim)) = best else { return Ok(Outcome::Refused) };
+        let Some((_, mut claim)) = best else { return Ok(Outcome::Refused) };
         let place = self.world.sites.len() + self.claims.len();
-        self.topology.reshape(place, claim.template, None, &claim.states);
+        let outlook = self.outlooks.borrow().get(claim.outlook).clone();
+        self.topology.reshape(place, claim.template, None, &outlook.states);
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
+        claim.goal = self.goal(&claim);
+        let axes = self.world.machines.axes().len();
+        self.slack.extend_from_slice(self.world.templates[claim.template].room(claim.goal, axes));
         self.claims.push(claim);
         self.topology.rely(&self.classes[class].rungs[rung].rules);
         self.take_claim(pod, class, self.claims.len() - 1);
@@ -385,11 +437,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     fn open_claim(&self, bid: Bid, template: usize, turn: usize) -> Result<Claim, Refusal> {
-        let mut claim = Claim::new(self.world, template);
+        let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
+        let mut claim = claim.ok_or(Refusal::Final)?;
         let candidate = Candidate { turn, ..self.candidate(bid.class, bid.rung, self.claims.len()) };
         let refusal = match self.view(&Lift::default()).narrow(&claim, candidate) {
             Ok(narrowing) => {
-                claim.admit(bid.pod, candidate, narrowing);
+                claim.admit(bid.pod, candidate.class, narrowing);
                 return Ok(claim);
             }
             Err(refusal) => refusal,
@@ -400,45 +453,60 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let relaxed = Lift::of(&[Constraint::MinValues]);
         let view = self.view(&relaxed);
         let narrowing = view.narrow(&claim, candidate)?;
+        let machines = view.machines_for(&claim, Some(candidate), narrowing.outlook);
         for (key, least) in &mut claim.min_values {
-            *least = (*least).min(view.values_of(*key, &narrowing.machines));
+            *least = (*least).min(view.values_of(*key, &machines));
         }
         claim.is_min_values_relaxed = true;
-        claim.admit(bid.pod, candidate, narrowing);
+        claim.admit(bid.pod, candidate.class, narrowing);
         Ok(claim)
     }
 
     fn take_claim(&mut self, pod: usize, class: usize, number: usize) {
-        if let Some((machine, _)) = self.cheapest(&self.claims[number]) {
-            self.limits.charge(self.world, &mut self.claims[number], machine);
+        if let Some(step) = self.cheapest(&self.claims[number]) {
+            self.limits.charge(self.world, &mut self.claims[number], step.machine);
         }
-        let place = self.world.sites.len() + number;
+        let requests = &self.classes[class].requests;
+        let slack = &mut self.slack[number * requests.len()..(number + 1) * requests.len()];
+        slack.iter_mut().zip(requests).for_each(|(slack, wanted)| *slack = slack.saturating_sub(*wanted));
+        let outlook = self.outlooks.borrow().get(self.claims[number].outlook).clone();
         let ground = Ground::Template(self.claims[number].template);
-        let spot = Spot { place, ground, states: &self.claims[number].states };
+        let spot = Spot { place: self.world.sites.len() + number, ground, states: &outlook.states };
         self.topology.add(&self.classes[class].footprint, &spot);
-        self.seats[pod] = Some(Seat::Claim(number));
+        self.seated_at(pod, class, Seat::Claim(number));
+    }
+
+    fn seated_at(&mut self, pod: usize, class: usize, seat: Seat) {
+        self.seats[pod] = Some(seat);
         self.order.push(pod);
+        let requests = &self.classes[class].requests;
+        self.demand.iter_mut().zip(requests).for_each(|(demand, wanted)| *demand = demand.saturating_sub(*wanted));
     }
 
     /// The cheapest machine that a claim may become.
-    pub(crate) fn cheapest(&self, claim: &Claim) -> Option<(usize, model::price::Price)> {
-        let shapes = self.world.machines.shapes_for(|key| &claim.states[key]);
-        let price = |machine: usize| Some((machine, self.world.machines.cheapest_sale(machine, &shapes)?.price));
-        claim.machines.iter().filter_map(price).min_by_key(|(machine, price)| (*price, *machine))
+    pub(crate) fn cheapest(&self, claim: &Claim) -> Option<Step> {
+        self.outlooks.borrow().get(claim.outlook).ladder.get(claim.step).copied()
     }
 
-    pub(crate) fn candidate(&self, class: usize, rung: usize, claim: usize) -> Candidate<'_, 'a> {
-        let class = &self.classes[class];
-        Candidate { class, rung: &class.rungs[rung], place: self.world.sites.len() + claim, turn: 0 }
+    /// The machine that a new claim is filled for.
+    fn goal(&self, claim: &Claim) -> usize {
+        let outlook = self.outlooks.borrow().get(claim.outlook).clone();
+        outlook.ladder.last().map_or(0, |step| step.machine)
+    }
+
+    pub(crate) fn candidate(&self, number: usize, rung: usize, claim: usize) -> Candidate<'_, 'a> {
+        let class = &self.classes[number];
+        Candidate {
+            class,
+            rung: &class.rungs[rung],
+            number: (number, rung),
+            place: self.world.sites.len() + claim,
+            turn: 0,
+        }
     }
 
     pub(crate) fn taken(&self, site: usize) -> &Taken {
         &self.sites[site]
-    }
-
-    /// Rules by which other pods keep this class away.
-    pub(crate) fn unwanted(&self, class: usize) -> Vec<Rule> {
-        unwanted(&self.topology, &self.classes[class])
     }
 
     pub(crate) fn view<'v>(&'v self, lift: &'v Lift) -> View<'v, 'a> {
@@ -447,7 +515,22 @@ impl<'w, 'a> Greedy<'w, 'a> {
             topology: &self.topology,
             limits: &self.limits,
             reservations: &self.reservations,
+            outlooks: &self.outlooks,
             lift,
         }
     }
+}
+
+/// Whether so much fits into what is left. Who asks for nothing fits even where less than nothing is left.
+fn has_room(left: &[i64], wanted: &[i64]) -> bool {
+    left.iter().zip(wanted).all(|(left, wanted)| *wanted <= 0 || wanted <= left)
+}
+
+/// What all pods ask for together.
+fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> Vec<i64> {
+    let mut sum = vec![0_i64; axes];
+    for class in class_of {
+        sum.iter_mut().zip(&classes[*class].requests).for_each(|(sum, wanted)| *sum = sum.saturating_add(*wanted));
+    }
+    sum
 }

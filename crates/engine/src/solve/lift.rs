@@ -31,6 +31,10 @@ impl Lift {
         Self(constraints.to_vec())
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn has(&self, constraint: Constraint) -> bool {
         self.0.contains(&constraint)
     }

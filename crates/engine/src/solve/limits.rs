@@ -20,6 +20,8 @@ pub(crate) struct Limits {
 struct Left {
     nodes: Option<i64>,
     resources: Vec<(Resource, i64)>,
+    /// The most of each that any machine of the template has.
+    largest: Vec<i64>,
 }
 
 /// What a node counts against its pool: its capacity, or the most that it may turn out to have.
@@ -41,7 +43,13 @@ impl Limits {
             let used = nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&largest(node)));
             let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
             let limits = &template.pool.limits;
+            let largest = |(axis, _): &(Resource, i64)| {
+                let capacities =
+                    template.machines.iter().map(|machine| &world.machines.all[machine].instance_type.capacity);
+                capacities.map(|capacity| capacity.get(axis)).max().unwrap_or(0)
+            };
             Left {
+                largest: limits.resources.iter().map(largest).collect(),
                 nodes: limits.nodes.map(|limit| limit.saturating_sub(count)),
                 resources: limits
                     .resources
@@ -53,16 +61,28 @@ impl Limits {
         Self { left: world.templates.iter().map(left).collect() }
     }
 
-    /// Keeps the machines that the pool can pay for, with what the claim itself holds already.
-    pub(crate) fn keep_affordable(&self, world: &World<'_>, claim: &Claim, machines: &mut Bits) {
-        let left = &self.left[claim.template];
-        if claim.charged.is_none() && left.nodes.is_some_and(|nodes| nodes < 1) {
+    /// Whether some machine of a template could be too much for its pool now.
+    pub(crate) fn may_bind(&self, template: usize) -> bool {
+        let left = &self.left[template];
+        left.nodes.is_some() || left.resources.iter().zip(&left.largest).any(|((_, left), largest)| left < largest)
+    }
+
+    /// Keeps the machines that the pool can pay for, with what a claim holds already.
+    pub(crate) fn keep_affordable(
+        &self,
+        world: &World<'_>,
+        template: usize,
+        charged: Option<usize>,
+        machines: &mut Bits,
+    ) {
+        let left = &self.left[template];
+        if charged.is_none() && left.nodes.is_some_and(|nodes| nodes < 1) {
             *machines = Bits::empty(world.machines.all.len());
             return;
         }
         for (axis, left) in &left.resources {
             let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
-            let own = claim.charged.map_or(0, capacity);
+            let own = charged.map_or(0, capacity);
             machines.retain(|machine| capacity(machine) <= left.saturating_add(own));
         }
     }
@@ -103,9 +123,8 @@ impl Limits {
     }
 
     /// Settles the final list of a claim: only what fits beside the others, charged at its largest.
-    pub(crate) fn settle(&mut self, world: &World<'_>, claim: &mut Claim) {
-        let mut machines = claim.machines.clone();
-        self.keep_affordable(world, claim, &mut machines);
+    pub(crate) fn settle(&mut self, world: &World<'_>, claim: &Claim, machines: &mut Bits) {
+        self.keep_affordable(world, claim.template, claim.charged, machines);
         let left = &mut self.left[claim.template];
         for (axis, left) in &mut left.resources {
             let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
@@ -113,6 +132,5 @@ impl Limits {
             let largest = machines.iter().map(capacity).max().unwrap_or(own);
             *left = left.saturating_add(own).saturating_sub(largest);
         }
-        claim.machines = machines;
     }
 }

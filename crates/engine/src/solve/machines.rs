@@ -38,8 +38,6 @@ struct Asking {
 /// All machines of all pools.
 pub(crate) struct Machines<'a> {
     pub(crate) all: Vec<Machine<'a>>,
-    /// Allocatable amounts: one column per axis, one row per machine.
-    columns: Vec<Vec<i64>>,
     axes: Vec<Resource>,
     shapes: Vec<Vec<Mask>>,
     /// Machines on sale in each shape.
@@ -70,7 +68,6 @@ impl<'a> Machines<'a> {
             }
         }
         let mut machines = Self {
-            columns: axes.iter().map(|axis| all.iter().map(|m| m.allocatable.get(axis)).collect()).collect(),
             axes: axes.to_vec(),
             on_sale: vec![Bits::empty(all.len()); shapes.len()],
             shapes: in_number_order(shapes),
@@ -166,13 +163,6 @@ impl<'a> Machines<'a> {
     pub(crate) fn ways_to_buy(&self, key: Key, state: usize) -> usize {
         let leads = |masks: &&Vec<Mask>| masks.iter().any(|mask| mask.key == key && mask.states.contains(state));
         self.shapes.iter().filter(leads).count()
-    }
-
-    /// Keeps the machines that can hold this much.
-    pub(crate) fn keep_fitting(&self, machines: &mut Bits, wanted: &[i64]) {
-        for (column, wanted) in self.columns.iter().zip(wanted).filter(|(_, wanted)| **wanted > 0) {
-            machines.retain(|machine| column[machine] >= *wanted);
-        }
     }
 
     /// The cheapest way to buy a machine in one of these shapes.

@@ -41,12 +41,14 @@ fn is_party(greedy: &Greedy<'_, '_>, rule: &Rule, pod: &Pod) -> bool {
 
 /// Whether a seat is in the same domain as a spot.
 fn shares(greedy: &Greedy<'_, '_>, group: GroupId, spot: &Spot<'_>, seat: Seat) -> bool {
-    let (place, states) = match seat {
-        Seat::Site(site) => (site, &greedy.world.sites[site].states),
-        Seat::Claim(claim) => (greedy.world.sites.len() + claim, &greedy.claims[claim].states),
-    };
-    match greedy.topology.groups[group].key {
-        None => place == spot.place,
-        Some(key) => states[key].intersects(&spot.states[key]),
+    let key = greedy.topology.groups[group].key;
+    match (seat, key) {
+        (Seat::Site(site), None) => site == spot.place,
+        (Seat::Claim(claim), None) => greedy.world.sites.len() + claim == spot.place,
+        (Seat::Site(site), Some(key)) => greedy.world.sites[site].states[key].intersects(&spot.states[key]),
+        (Seat::Claim(claim), Some(key)) => {
+            let outlook = greedy.outlooks.borrow().get(greedy.claims[claim].outlook).clone();
+            outlook.states[key].intersects(&spot.states[key])
+        }
     }
 }

@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::ids::ReservationId;
 
 use super::bits::Bits;
-use super::claims::Claim;
 use super::machines::Machines;
-use super::words::Key;
 use super::world::World;
 
 /// How many machines of each reservation nobody holds yet.
@@ -35,22 +33,22 @@ impl Reservations {
         Self { left }
     }
 
-    /// What a claim would hold with these machines and label states.
-    pub(crate) fn holdings<'s>(
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// What a claim that holds so much would hold with these machines and shapes of offerings.
+    pub(crate) fn holdings(
         &self,
         machines: &Machines<'_>,
-        claim: &Claim,
+        before: &BTreeSet<ReservationId>,
         kept: &Bits,
-        states: impl Fn(Key) -> &'s Bits,
+        shapes: &Bits,
     ) -> Result<BTreeSet<ReservationId>, AllHeld> {
-        if self.left.is_empty() {
-            return Ok(BTreeSet::new());
-        }
-        let suited = usable(machines, kept, &machines.shapes_for(states));
-        let can_hold =
-            |id: &&ReservationId| claim.held.contains(*id) || self.left.get(*id).is_some_and(|left| *left > 0);
+        let suited = usable(machines, kept, shapes);
+        let can_hold = |id: &&ReservationId| before.contains(*id) || self.left.get(*id).is_some_and(|left| *left > 0);
         let held: BTreeSet<ReservationId> = suited.iter().filter(can_hold).cloned().collect();
-        let loses_last = !claim.held.is_empty() && held.is_empty();
+        let loses_last = !before.is_empty() && held.is_empty();
         if (!suited.is_empty() && held.is_empty()) || loses_last { Err(AllHeld) } else { Ok(held) }
     }
 

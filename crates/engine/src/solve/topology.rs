@@ -48,6 +48,8 @@ pub(crate) enum Rule {
 pub(crate) struct Topology {
     pub(crate) groups: Vec<Group>,
     index: BTreeMap<u64, Vec<GroupId>>,
+    /// Groups that seated pods rely on.
+    relying: Vec<GroupId>,
 }
 
 /// Where a pod stands: a place, and the state of each label that a group asks for.
@@ -74,7 +76,7 @@ pub(crate) struct Footprint {
 
 impl Topology {
     pub(crate) fn new() -> Self {
-        Self { groups: Vec::new(), index: BTreeMap::new() }
+        Self { groups: Vec::new(), index: BTreeMap::new(), relying: Vec::new() }
     }
 
     fn group(&mut self, world: &World<'_>, identity: Identity) -> GroupId {
@@ -193,8 +195,8 @@ impl Topology {
     /// Remembers what a seated pod's spreads relied on.
     pub(crate) fn rely(&mut self, rules: &[Rule]) {
         for rule in rules {
-            let Rule::Spread { group, max_skew, universe, domains, .. } = rule else { continue };
-            let group = &mut self.groups[*group];
+            let Rule::Spread { group: id, max_skew, universe, domains, .. } = rule else { continue };
+            let group = &mut self.groups[*id];
             if group.key.is_none() && *domains == Domains::Reachable {
                 continue;
             }
@@ -204,25 +206,46 @@ impl Topology {
                     reliance.universe.keep(&domains);
                     reliance.max_skew = reliance.max_skew.min(*max_skew);
                 }
-                none => *none = Some(Reliance { universe: domains, max_skew: *max_skew }),
+                none => {
+                    *none = Some(Reliance { universe: domains, max_skew: *max_skew });
+                    self.relying.push(*id);
+                }
             }
+        }
+    }
+
+    /// Whether any seated pod was judged by domains that must not become more.
+    pub(crate) fn has_reliance(&self) -> bool {
+        !self.relying.is_empty()
+    }
+
+    /// Whether a refusal by a host lasts: pods there do not become fewer, and the least count stays where it is.
+    pub(crate) fn is_lasting(&self, rule: &Rule) -> bool {
+        match rule {
+            Rule::Spread { group, domains, .. } => {
+                *domains == Domains::Reachable && !self.groups[*group].templates.is_empty()
+            }
+            Rule::Near { .. } => false,
+            Rule::Far { .. } | Rule::Unwanted { .. } => true,
         }
     }
 
     /// Domains that a claim may not add, because seated pods were judged without them: the key and what is left of it.
     pub(crate) fn closed_domains(&self, template: usize) -> impl Iterator<Item = (Key, &Bits)> {
-        self.groups.iter().filter(move |group| group.templates.contains(template)).filter_map(|group| {
-            let reliance = group.relied_on.as_ref()?;
-            let fullest = group.selected.iter().max().copied().unwrap_or(0);
-            (i64::from(fullest) > reliance.max_skew).then_some((group.key?, &reliance.universe))
-        })
+        self.strained(template).filter_map(|(group, reliance)| Some((group.key?, &reliance.universe)))
     }
 
     /// Whether one more host of this template would break a spread that was judged by the hosts that are there.
     pub(crate) fn closes_hosts(&self, template: usize) -> bool {
-        self.groups.iter().filter(|group| group.key.is_none() && group.templates.contains(template)).any(|group| {
-            let fullest = group.selected.iter().max().copied().unwrap_or(0);
-            group.relied_on.as_ref().is_some_and(|reliance| i64::from(fullest) > reliance.max_skew)
+        self.strained(template).any(|(group, _)| group.key.is_none())
+    }
+
+    /// Groups with a domain so full that an empty one would make a difference, if machines of a template count for them.
+    fn strained(&self, template: usize) -> impl Iterator<Item = (&Group, &Reliance)> {
+        let groups = self.relying.iter().map(|id| &self.groups[*id]);
+        groups.filter(move |group| group.templates.contains(template)).filter_map(|group| {
+            let reliance = group.relied_on.as_ref()?;
+            (i64::from(group.fullest) > reliance.max_skew).then_some((group, reliance))
         })
     }
 

@@ -24,7 +24,6 @@ pub(crate) struct World<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) words: Words,
     pub(crate) machines: Machines<'a>,
-    /// Pools that can launch, in the order in which they are tried.
     /// Pools that may grow, in the order in which they are tried.
     pub(crate) pools: Vec<&'a Arc<Pool>>,
     /// Those of them that have something on sale.
@@ -43,7 +42,16 @@ pub(crate) struct Template<'a> {
     /// Machines that the pool can get.
     pub(crate) machines: Bits,
     pub(crate) daemons: Vec<DaemonGroup>,
+    /// What each machine has for pods beside its daemons, all its axes in a row.
+    room: Vec<i64>,
     pub(crate) min_values: Vec<(Key, u32)>,
+}
+
+impl Template<'_> {
+    /// What a machine has for pods, by axis.
+    pub(crate) fn room(&self, machine: usize, axes: usize) -> &[i64] {
+        &self.room[machine * axes..(machine + 1) * axes]
+    }
 }
 
 /// Machines on which the same daemons run.
@@ -122,7 +130,20 @@ impl<'a> World<'a> {
             .filter_map(|(key, requirement)| Some((self.words.key(key)?, requirement.min_values?)))
             .collect();
         let daemons = self.daemon_groups(pool, &states, &machines);
-        (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, min_values })
+        let room = self.room(&daemons);
+        (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, room, min_values })
+    }
+
+    fn room(&self, daemons: &[DaemonGroup]) -> Vec<i64> {
+        let axes = self.machines.axes();
+        let mut room: Vec<i64> = vec![0; axes.len() * self.machines.all.len()];
+        for (group, machine) in daemons.iter().flat_map(|group| group.machines.iter().map(move |m| (group, m))) {
+            for (axis, resource) in axes.iter().enumerate() {
+                let left = self.machines.all[machine].allocatable.get(resource);
+                room[machine * axes.len() + axis] = left.saturating_sub(group.requests[axis]);
+            }
+        }
+        room
     }
 
     /// On a node that does not exist yet a well-known label is open; any other that the pool does not name will not be there.

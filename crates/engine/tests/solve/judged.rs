@@ -19,7 +19,7 @@ use model::why::ClaimReason;
 use proptest::prelude::*;
 
 use crate::fixture::*;
-use crate::random::any_world;
+use crate::random::{any_world, seeded};
 
 pub(crate) fn answer(snapshot: &Snapshot, pods: &[Pod], effort: u64) -> Plan {
     let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort };
@@ -98,13 +98,7 @@ fn spreads(pod: &Pod) -> bool {
 }
 
 proptest! {
-    // The same worlds on every run; whoever looks for new ones changes the seed.
-    #![proptest_config(ProptestConfig {
-        cases: 400,
-        failure_persistence: None,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(400))]
 
     #[test]
     fn the_judge_accepts_every_plan((snapshot, pods) in any_world()) {

@@ -166,9 +166,23 @@ fn world_with(limit: impl Strategy<Value = Limit> + Clone) -> impl Strategy<Valu
     })
 }
 
-/// The same worlds on every run.
-pub(crate) fn draws<T>(worlds: impl Strategy<Value = T>, count: usize) -> Vec<T> {
-    let config = ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() };
-    let mut runner = TestRunner::new(config);
-    (0..count).map(|_| worlds.new_tree(&mut runner).unwrap().current()).collect()
+/// How many worlds a property looks at. Whoever looks for trouble sets `DOVETAIL_CASES`; whoever is in a hurry, too.
+pub(crate) fn cases(usual: u32) -> u32 {
+    std::env::var("DOVETAIL_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// The same worlds on every run, unless `DOVETAIL_SEED` says otherwise.
+pub(crate) fn seeded(usual: u32) -> ProptestConfig {
+    let seed = std::env::var("DOVETAIL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    ProptestConfig {
+        cases: cases(usual),
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
+        ..ProptestConfig::default()
+    }
+}
+
+pub(crate) fn draws<T>(worlds: impl Strategy<Value = T>, usual: u32) -> Vec<T> {
+    let mut runner = TestRunner::new(seeded(usual));
+    (0..cases(usual)).map(|_| worlds.new_tree(&mut runner).unwrap().current()).collect()
 }

@@ -12,7 +12,7 @@ use model::why::Obstacle;
 use proptest::prelude::*;
 
 use crate::judged::{answer, machine_in};
-use crate::random::any_world;
+use crate::random::{any_world, seeded};
 
 /// The world and the pod as they would be without an obstacle.
 fn lifted(mut snapshot: Snapshot, mut pod: Pod, pool: Option<&PoolName>, obstacle: &Obstacle) -> (Snapshot, Pod) {
@@ -71,12 +71,7 @@ fn clash_key(clash: &Clash) -> &str {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 400,
-        failure_persistence: None,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(seeded(400))]
 
     #[test]
     fn a_pool_takes_the_pod_once_what_it_names_is_lifted((snapshot, pods) in any_world()) {

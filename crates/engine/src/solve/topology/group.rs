@@ -42,6 +42,8 @@ pub(crate) struct Group {
     pub(crate) key: Option<Key>,
     /// Pods that the constraint selects, by domain; where it is open whether or where a pod counts, it does everywhere.
     pub(super) selected: Vec<u32>,
+    /// The most of those in any domain.
+    pub(super) fullest: u32,
     /// The same, without pods of which it is open.
     pub(super) surely_selected: Vec<u32>,
     /// Pods that have the constraint, by domain; kept for required distance only.
@@ -85,6 +87,7 @@ enum Counts {
     Surely,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counter {
     Selected,
     SurelySelected,
@@ -99,6 +102,7 @@ impl Group {
         let mut group = Self {
             key,
             selected: vec![0; size],
+            fullest: 0,
             surely_selected: vec![0; size],
             owners: vec![0; size],
             total: 0,
@@ -258,15 +262,25 @@ impl Group {
             Counter::SurelySelected => &mut self.surely_selected,
             Counter::Owners => &mut self.owners,
         };
+        let mut most = 0;
         match self.key {
             None => {
                 if counts.len() <= spot.place {
                     counts.resize(spot.place + 1, 0);
                 }
                 counts[spot.place] += 1;
+                most = counts[spot.place];
             }
             // Where a label is still open the pod may come to stand in any of its states.
-            Some(key) => spot.states[key].iter().filter(|state| *state != ABSENT).for_each(|state| counts[state] += 1),
+            Some(key) => {
+                for state in spot.states[key].iter().filter(|state| *state != ABSENT) {
+                    counts[state] += 1;
+                    most = most.max(counts[state]);
+                }
+            }
+        }
+        if counter == Counter::Selected {
+            self.fullest = self.fullest.max(most);
         }
     }
 
@@ -301,6 +315,11 @@ impl Identity {
 }
 
 impl Group {
+    /// Whether it counts by a label, and only on nodes that suit its pods.
+    pub(crate) fn is_choosy(&self) -> bool {
+        self.key.is_some() && !self.nodes.is_empty()
+    }
+
     pub(crate) fn is_far(&self) -> bool {
         matches!(self.identity, Identity::Far { .. })
     }
