@@ -22,6 +22,7 @@ mod topology;
 mod wishes;
 mod words;
 mod world;
+mod worth;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;

@@ -13,6 +13,11 @@ macro_rules! names {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The name itself, shared.
+            pub fn shared(&self) -> Arc<str> {
+                self.0.clone()
+            }
         }
 
         impl From<&str> for $name {

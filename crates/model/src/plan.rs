@@ -1,5 +1,7 @@
 //! What the engine answers: where pods go, which machines to ask for, and who stays without a place.
 
+use std::sync::Arc;
+
 use crate::ids::{NodeName, PodName, PoolName, ReservationId, TypeName};
 use crate::labels::Labels;
 use crate::price::Price;
@@ -33,8 +35,8 @@ pub struct PlannedClaim {
     pub pool: PoolName,
     /// What its node's labels must satisfy, as far as the pods have narrowed it.
     pub requirements: Requirements,
-    /// The types that suit, cheapest first.
-    pub types: Vec<TypeName>,
+    /// The types that suit, cheapest first. Claims that list the same share the list.
+    pub types: Arc<[TypeName]>,
     pub pods: Vec<PodName>,
     /// What the pods ask for together, and the least that daemons add.
     pub requests: Resources,

@@ -58,7 +58,8 @@ impl fmt::Display for Operator {
 pub struct Requirement {
     /// Whether `values` are the excluded ones.
     complement: bool,
-    values: BTreeSet<Arc<str>>,
+    /// Shared, because lists of instance types are long and copied often.
+    values: Arc<BTreeSet<Arc<str>>>,
     at_least: Option<i64>,
     at_most: Option<i64>,
     allows_absent: bool,
@@ -88,6 +89,11 @@ impl Requirement {
         Self::of(false, BTreeSet::from([value]), false)
     }
 
+    /// Any of these values.
+    pub fn one_of(values: impl IntoIterator<Item = Arc<str>>) -> Self {
+        Self::of(false, values.into_iter().collect(), false)
+    }
+
     pub fn exists() -> Self {
         Self::of(true, BTreeSet::new(), false)
     }
@@ -110,6 +116,7 @@ impl Requirement {
     }
 
     fn of(complement: bool, values: BTreeSet<Arc<str>>, allows_absent: bool) -> Self {
+        let values = Arc::new(values);
         Self { complement, values, at_least: None, at_most: None, allows_absent, min_values: None }
     }
 
@@ -209,7 +216,7 @@ impl Requirement {
         };
         // A list is bounded by being a list.
         let (at_least, at_most) = if complement { (at_least, at_most) } else { (None, None) };
-        Self { complement, values, at_least, at_most, allows_absent, min_values }
+        Self { complement, values: Arc::new(values), at_least, at_most, allows_absent, min_values }
     }
 
     /// Whether some value satisfies both.

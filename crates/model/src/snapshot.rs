@@ -8,6 +8,7 @@ use crate::labels::{Labels, WellKnown};
 use crate::node::Node;
 use crate::pod::{HostPort, Pod};
 use crate::pool::Pool;
+use crate::price::Price;
 use crate::requirements::Requirements;
 use crate::resources::Resources;
 use crate::taints::Toleration;
@@ -36,6 +37,8 @@ pub struct SchedulingPolicy {
     pub uses_reservations: bool,
     /// Most instance types that one claim lists.
     pub max_types_per_claim: usize,
+    /// What a node costs per hour beyond its machine: daemons, licences, the trouble of one more.
+    pub node_fee: Price,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,7 @@ impl Default for SchedulingPolicy {
             min_values: MinValuesPolicy::Strict,
             uses_reservations: true,
             max_types_per_claim: 600,
+            node_fee: Price::from_pico(2_000_000_000),
         }
     }
 }

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
-use model::pod::{Pod, soft_taint_toleration};
+use model::labels::HOSTNAME;
+use model::pod::{Pod, Wants, soft_taint_toleration};
 use model::requirements::Requirements;
 use model::taints::{Toleration, first_untolerated};
+use model::topology::PodTerm;
 
 use super::bits::Bits;
 use super::hash::Fnv;
@@ -23,6 +26,8 @@ pub(crate) struct Class<'a> {
     pub(crate) footprint: Footprint,
     /// Rules by which others keep a pod of this class away.
     pub(crate) unwanted: Vec<Rule>,
+    /// Whether no two of its pods may share a host.
+    pub(crate) is_alone: bool,
     /// Spreads by a label that select the pod, but count it only on some nodes.
     pub(crate) choosy: Vec<GroupId>,
 }
@@ -71,6 +76,7 @@ pub(crate) fn classify<'a>(
     let mut index: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let has_soft_taints = world.has_soft_taints();
     let mut sets = MaskSets::default();
+    let mut reaches = Reaches::default();
     for pod in &world.pods {
         let mut hasher = Fnv::default();
         (pod.namespace(), &pod.labels, &pod.requests, &pod.wants).hash(&mut hasher);
@@ -79,7 +85,7 @@ pub(crate) fn classify<'a>(
         let class = known.unwrap_or_else(|| {
             slot.push(classes.len());
             let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
-            classes.push(Class::new(world, limits, topology, pod, &wishes, &mut sets));
+            classes.push(Class::new(world, limits, topology, pod, &wishes, (&mut sets, &mut reaches)));
             classes.len() - 1
         });
         of_pod.push(class);
@@ -103,14 +109,16 @@ impl<'a> Class<'a> {
         topology: &mut Topology,
         pod: &'a Pod,
         wishes: &[Wish<'_>],
-        sets: &mut MaskSets,
+        (sets, reaches): (&mut MaskSets, &mut Reaches<'a>),
     ) -> Self {
-        let reach = reach(world, limits, pod);
+        let reach = reaches.of(world, limits, pod);
         let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach, sets)).collect();
         let footprint = Footprint { counted_in: Vec::new(), owns: topology.owned(world, pod) };
         // Nobody brings room along: a negative request is none.
         let requests = world.amounts(&pod.requests.floored());
-        Self { pod, requests, rungs, footprint, unwanted: Vec::new(), choosy: Vec::new() }
+        let keeps_off = |term: &PodTerm| *term.key == *HOSTNAME && term.selects(pod.namespace(), &pod.labels);
+        let is_alone = pod.wants.apart.iter().any(keeps_off);
+        Self { pod, requests, rungs, footprint, unwanted: Vec::new(), is_alone, choosy: Vec::new() }
     }
 
     /// Learns which groups count its pods, once all of them are known.
@@ -131,6 +139,11 @@ impl<'a> Class<'a> {
 }
 
 impl Class<'_> {
+    /// What the pod asks of labels, as a number that pods which ask the same share.
+    pub(crate) fn set(&self) -> usize {
+        self.rungs[self.least_demanding()].places[0].set
+    }
+
     /// The number of the rung on which the pod asks for nothing but what it insists on. Reasons speak of that one.
     pub(crate) fn least_demanding(&self) -> usize {
         let all = self.rungs.iter();
@@ -165,6 +178,28 @@ impl Rung {
         };
         let (labels, domains) = (wish.labels.clone(), wish.domains);
         Self { labels, masks, places, tolerations, rules, domains, keys: Vec::new() }
+    }
+}
+
+/// What was found out for pods that ask the same of nodes.
+#[derive(Default)]
+struct Reaches<'a>(BTreeMap<u64, Vec<(&'a Wants, Rc<Reach>)>>);
+
+impl<'a> Reaches<'a> {
+    fn of(&mut self, world: &World<'_>, limits: &Limits, pod: &'a Pod) -> Rc<Reach> {
+        let wants = &pod.wants;
+        let mut hasher = Fnv::default();
+        (&wants.selector, &wants.terms, &wants.tolerations).hash(&mut hasher);
+        let slot = self.0.entry(hasher.finish()).or_default();
+        let is_same = |other: &Wants| {
+            other.selector == wants.selector && other.terms == wants.terms && other.tolerations == wants.tolerations
+        };
+        if let Some((_, known)) = slot.iter().find(|(other, _)| is_same(other)) {
+            return known.clone();
+        }
+        let found = Rc::new(reach(world, limits, pod));
+        slot.push((wants, found.clone()));
+        found
     }
 }
 

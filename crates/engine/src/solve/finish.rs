@@ -1,6 +1,7 @@
 //! From numbers back to words: the plan that others read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::ids::TypeName;
@@ -19,6 +20,7 @@ use super::explain;
 use super::greedy::{Greedy, Seat};
 use super::lift::Lift;
 use super::machines::Sale;
+use super::outlook::OutlookId;
 use super::words::Key;
 use super::world::World;
 
@@ -28,18 +30,29 @@ struct Draft {
     states: Vec<Bits>,
     machines: Bits,
     requirements: Requirements,
+    /// Whether its labels were narrowed once more for the sake of offerings that differ in amounts.
+    is_special: bool,
 }
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
+    let counted: BTreeSet<Key> = greedy.topology.groups.iter().filter_map(|group| group.key).collect();
     let mut drafts = Vec::new();
     for number in 0..greedy.claims.len() {
-        let mut draft = spelled_out(&greedy, &greedy.claims[number]);
-        settle_offerings(greedy.world, &mut draft);
+        let mut draft = spelled_out(&greedy, &greedy.claims[number], &counted);
+        if greedy.world.machines.has_twins {
+            settle_offerings(greedy.world, &mut draft);
+        }
         greedy.limits.settle(greedy.world, &draft.claim, &mut draft.machines);
         drafts.push(draft);
     }
-    drop_claims_that_truncation_breaks(&mut greedy, &mut drafts);
+    let mut listings = Listings::default();
+    let mut listed: Vec<(Draft, Rc<Listing>)> = Vec::new();
+    for draft in drafts {
+        let listing = listings.of(&greedy, &draft);
+        listed.push((draft, listing));
+    }
+    drop_claims_that_truncation_breaks(&mut greedy, &mut listed);
     let unplaced = explain::unplaced(&greedy);
     let pods = &greedy.world.pods;
     let target = |seat: Seat| match seat {
@@ -47,15 +60,16 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
         Seat::Claim(claim) => Target::Claim(claim),
     };
     let placements = greedy.order.iter().filter_map(|pod| Some((pods[*pod].name.clone(), target(greedy.seats[*pod]?))));
+    let mut bindings = Bindings::default();
     Plan {
         placements: placements.collect(),
-        claims: drafts.iter().map(|draft| planned(&greedy, draft)).collect(),
+        claims: listed.iter().map(|(draft, listing)| planned(&greedy, draft, listing, &mut bindings)).collect(),
         unplaced,
         steps: greedy.steps,
     }
 }
 
-fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim) -> Draft {
+fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim, counted: &BTreeSet<Key>) -> Draft {
     let lift = Lift::default();
     let machines = greedy.view(&lift).machines_for(claim, None, claim.outlook);
     let outlook = greedy.outlooks.borrow().get(claim.outlook).clone();
@@ -68,15 +82,14 @@ fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim) -> Draft {
     }
     // What rules about other pods settled stands in no demand.
     let words = &greedy.world.words;
-    let keys: BTreeSet<Key> = greedy.topology.groups.iter().filter_map(|group| group.key).collect();
-    for key in keys.into_iter().filter(|key| outlook.states[*key] != template.states[*key]) {
+    for key in counted.iter().copied().filter(|key| outlook.states[*key] != template.states[*key]) {
         let states = &outlook.states[key];
         if states.is_subset(&words.named(key)) {
             let values = states.iter().filter_map(|state| words.value(key, state)).map(|value| &**value);
             requirements.add(words.key_name(key).clone(), Requirement::new(Operator::In, values));
         }
     }
-    Draft { claim: claim.clone(), states: outlook.states.clone(), machines, requirements }
+    Draft { claim: claim.clone(), states: outlook.states.clone(), machines, requirements, is_special: false }
 }
 
 /// A type whose offerings differ in amounts may be sold to the claim in a way that is too small for its pods. Such a type
@@ -95,6 +108,7 @@ fn settle_offerings(world: &World<'_>, claim: &mut Draft) {
         claim.machines = sound;
         return;
     }
+    claim.is_special = true;
     let sales = claim.machines.iter().flat_map(|machine| &world.machines.all[machine].sales);
     let suited: Bits = sales.map(|sale| sale.shape).filter(|shape| shapes.contains(*shape)).collect();
     for key in 0..world.words.key_count() {
@@ -111,10 +125,10 @@ fn settle_offerings(world: &World<'_>, claim: &mut Draft) {
 
 /// A claim lists only so many types. If those that are left out take a minimum of values along, the claim would promise
 /// less than its pool demands; its pods then stay without a place.
-fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>, drafts: &mut Vec<Draft>) {
+fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>, listed: &mut Vec<(Draft, Rc<Listing>)>) {
     let is_strict = greedy.world.snapshot.policy.min_values == MinValuesPolicy::Strict;
     let broken: Vec<Option<Obstacle>> =
-        drafts.iter().map(|draft| is_strict.then(|| shortfall(greedy, draft)).flatten()).collect();
+        listed.iter().map(|(draft, list)| is_strict.then(|| shortfall(greedy, draft, list)).flatten()).collect();
     if broken.iter().all(Option::is_none) {
         return;
     }
@@ -126,15 +140,14 @@ fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>, drafts: &mut 
         greedy.shortfalls[pod] = broken[claim].clone();
     }
     let mut verdicts = broken.iter();
-    drafts.retain(|_| verdicts.next().is_some_and(Option::is_none));
-    greedy.claims = drafts.iter().map(|draft| draft.claim.clone()).collect();
+    listed.retain(|_| verdicts.next().is_some_and(Option::is_none));
+    greedy.claims = listed.iter().map(|(draft, _)| draft.claim.clone()).collect();
     greedy.order = greedy.order.iter().copied().filter(|pod| greedy.seats[*pod].is_some()).collect();
 }
 
 /// The first minimum that the listed types do not meet.
-fn shortfall(greedy: &Greedy<'_, '_>, draft: &Draft) -> Option<Obstacle> {
-    let most = greedy.world.snapshot.policy.max_types_per_claim;
-    let listed: BTreeSet<TypeName> = prices(greedy, draft).into_iter().take(most).map(|(_, name)| name).collect();
+fn shortfall(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing) -> Option<Obstacle> {
+    let listed: BTreeSet<&TypeName> = listing.types.iter().collect();
     let mut machines = draft.machines.clone();
     machines.retain(|machine| listed.contains(&greedy.world.machines.all[machine].instance_type.name));
     let lift = Lift::default();
@@ -146,18 +159,19 @@ fn shortfall(greedy: &Greedy<'_, '_>, draft: &Draft) -> Option<Obstacle> {
     })
 }
 
-fn planned(greedy: &Greedy<'_, '_>, draft: &Draft) -> PlannedClaim {
+fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: &mut Bindings) -> PlannedClaim {
     let (world, claim) = (greedy.world, &draft.claim);
     let template = &world.templates[claim.template];
-    let prices = prices(greedy, draft);
-    let most = world.snapshot.policy.max_types_per_claim;
-    let types: Vec<TypeName> = prices.iter().take(most).map(|(_, name)| name.clone()).collect();
     let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&world.pods[*pod].requests));
-    let price = prices.first().map_or(Price::ZERO, |(price, _)| *price);
+    let price = listing.cheapest.map_or(Price::ZERO, |price| price);
     let pods: Vec<_> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
+    let mut requirements = draft.requirements.clone();
+    requirements.remove(HOSTNAME);
+    requirements.add(INSTANCE_TYPE, listing.type_names.clone());
+    requirements.add(CAPACITY_TYPE, listing.capacity_types.clone());
     PlannedClaim {
         pool: template.pool.name.clone(),
-        requirements: requirements(greedy, draft, &types),
+        requirements,
         pods: pods.clone(),
         requests: requests.plus(&least_daemons(greedy, draft)),
         labels: custom_labels(greedy, draft),
@@ -166,62 +180,97 @@ fn planned(greedy: &Greedy<'_, '_>, draft: &Draft) -> PlannedClaim {
         price,
         reason: ClaimReason {
             pods,
-            binding: binding(greedy, claim),
+            binding: bindings.of(greedy, claim),
             price,
-            cheapest: types.first().cloned(),
-            runner_up: prices.get(1).map(|(price, name)| (name.clone(), *price)),
+            cheapest: listing.types.first().cloned(),
+            runner_up: listing.runner_up.clone(),
         },
-        types,
+        types: listing.types.clone(),
     }
 }
 
-/// What keeps the claim's first pod off the node that comes closest to taking it.
-fn binding(greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
-    let class = greedy.class_of[*claim.pods.first()?];
-    explain::nearest_site(greedy, class).and_then(|(_, obstacles)| obstacles.into_iter().next())
+/// What kept the first pod of each class that opened a claim off the node that came closest to taking it.
+#[derive(Default)]
+struct Bindings(BTreeMap<usize, Option<Obstacle>>);
+
+impl Bindings {
+    fn of(&mut self, greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
+        let class = greedy.class_of[*claim.pods.first()?];
+        let nearest = || explain::nearest_site(greedy, class).and_then(|(_, obstacles)| obstacles.into_iter().next());
+        self.0.entry(class).or_insert_with(nearest).clone()
+    }
 }
 
-/// Every type that the claim may become with its cheapest price, cheapest first.
-fn prices(greedy: &Greedy<'_, '_>, claim: &Draft) -> Vec<(Price, TypeName)> {
-    let machines = &greedy.world.machines;
-    let mut cheapest: BTreeMap<TypeName, Price> = BTreeMap::new();
-    for machine in claim.machines.iter() {
-        let Some(sale) = sales(greedy, claim, machine).next() else { continue };
-        let name = machines.all[machine].instance_type.name.clone();
-        let price = cheapest.entry(name).or_insert(sale.price);
-        *price = (*price).min(sale.price);
+/// The types that a claim lists, in the ways that it can buy them.
+struct Listing {
+    /// Cheapest first.
+    types: Arc<[TypeName]>,
+    type_names: Requirement,
+    capacity_types: Requirement,
+    cheapest: Option<Price>,
+    runner_up: Option<(TypeName, Price)>,
+}
+
+/// Listings that were made already. Claims of one outlook often end with the same machines.
+#[derive(Default)]
+struct Listings(BTreeMap<(OutlookId, Bits), Rc<Listing>>);
+
+impl Listings {
+    fn of(&mut self, greedy: &Greedy<'_, '_>, draft: &Draft) -> Rc<Listing> {
+        // What is held, and what differs by offering, is a claim's own.
+        if !draft.claim.held.is_empty() || draft.is_special {
+            return Rc::new(Listing::new(greedy, draft));
+        }
+        let key = (draft.claim.outlook, draft.machines.clone());
+        self.0.entry(key).or_insert_with(|| Rc::new(Listing::new(greedy, draft))).clone()
     }
-    let mut prices: Vec<(Price, TypeName)> = cheapest.into_iter().map(|(name, price)| (price, name)).collect();
-    prices.sort();
-    prices
+}
+
+impl Listing {
+    fn new(greedy: &Greedy<'_, '_>, draft: &Draft) -> Self {
+        let machines = &greedy.world.machines;
+        let shapes = machines.shapes_for(|key| &draft.states[key]);
+        let mut prices: Vec<(Price, usize)> = draft
+            .machines
+            .iter()
+            .filter_map(|machine| Some((sales(greedy, draft, machine, &shapes).next()?.price, machine)))
+            .collect();
+        prices.sort_unstable();
+        // Machines are numbered by name, so equal names are neighbours at one price, and the first price is the least.
+        let mut seen: BTreeSet<&TypeName> = BTreeSet::new();
+        let name = |machine: usize| &machines.all[machine].instance_type.name;
+        prices.retain(|(_, machine)| seen.insert(name(*machine)));
+        prices.truncate(greedy.world.snapshot.policy.max_types_per_claim);
+        let types: Arc<[TypeName]> = prices.iter().map(|(_, machine)| name(*machine).clone()).collect();
+        let listed: BTreeSet<&TypeName> = types.iter().collect();
+        let kept = draft.machines.iter().filter(|machine| listed.contains(name(*machine)));
+        let sales = kept.flat_map(|machine| sales(greedy, draft, machine, &shapes));
+        let capacity_types: BTreeSet<CapacityType> = sales.filter_map(|sale| sale.capacity_type).collect();
+        Self {
+            type_names: Requirement::one_of(types.iter().map(TypeName::shared)),
+            capacity_types: Requirement::one_of(capacity_types.iter().map(|kind| kind.as_str().into())),
+            cheapest: prices.first().map(|(price, _)| *price),
+            runner_up: prices.get(1).map(|(price, machine)| (name(*machine).clone(), *price)),
+            types,
+        }
+    }
 }
 
 /// The ways in which a claim can buy a machine, cheapest first. One that holds reservations buys from those only.
-fn sales<'g, 'a>(greedy: &'g Greedy<'_, 'a>, draft: &'g Draft, machine: usize) -> impl Iterator<Item = &'g Sale<'a>> {
-    let machines = &greedy.world.machines;
-    let shapes = machines.shapes_for(|key| &draft.states[key]);
+fn sales<'g, 'a>(
+    greedy: &'g Greedy<'_, 'a>,
+    draft: &'g Draft,
+    machine: usize,
+    shapes: &'g Bits,
+) -> impl Iterator<Item = &'g Sale<'a>> {
     let held = &draft.claim.held;
-    machines.all[machine].sales.iter().filter(move |sale| {
-        let reservation = sale.offering.reservation.as_ref();
-        let is_ours = match reservation {
+    greedy.world.machines.all[machine].sales.iter().filter(move |sale| {
+        let is_ours = match sale.offering.reservation.as_ref() {
             Some(reservation) => held.contains(&reservation.id),
             None => held.is_empty(),
         };
         is_ours && shapes.contains(sale.shape)
     })
-}
-
-/// What the claim asks for, with the types and capacity types that are on sale for it.
-fn requirements(greedy: &Greedy<'_, '_>, claim: &Draft, types: &[TypeName]) -> Requirements {
-    let machines = &greedy.world.machines;
-    let mut requirements = claim.requirements.clone();
-    requirements.remove(HOSTNAME);
-    requirements.add(INSTANCE_TYPE, Requirement::new(Operator::In, types.iter().map(TypeName::as_str)));
-    let kept = claim.machines.iter().filter(|machine| types.contains(&machines.all[*machine].instance_type.name));
-    let sales = kept.flat_map(|machine| sales(greedy, claim, machine));
-    let capacity_types: BTreeSet<CapacityType> = sales.filter_map(|sale| sale.offering.capacity_type()).collect();
-    requirements.add(CAPACITY_TYPE, Requirement::new(Operator::In, capacity_types.iter().map(|kind| kind.as_str())));
-    requirements
 }
 
 /// A value for every label that only requirements speak of, so that the node has what its pods asked for.

@@ -14,10 +14,17 @@ use super::claims::{Candidate, Claim, Narrowing, Refusal, View, conflict};
 use super::classes::{Class, classify};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
-use super::outlook::{Outlooks, Step, Stock};
+use super::outlook::{OutlookId, Outlooks, Step, Stock};
 use super::reserve::Reservations;
 use super::topology::{Ground, Rule, Spot, Topology};
 use super::world::World;
+use super::worth::{Bundle, Worth};
+
+/// How many of the latest claims are asked whether they can grow for less than a new one costs.
+const LATELY: usize = 8;
+
+/// Costs that differ by no more than this are the same.
+const NEARLY: f64 = 1e-6;
 
 /// A plan in the making.
 pub(crate) struct Greedy<'w, 'a> {
@@ -31,10 +38,14 @@ pub(crate) struct Greedy<'w, 'a> {
     /// Classes that wait for reserved machines.
     pub(crate) deferred: Vec<bool>,
     pub(crate) claims: Vec<Claim>,
-    /// What is left on each claim's goal, all axes of a claim in a row.
+    /// What is left on the cheapest machine that holds each claim's pods, all axes of a claim in a row.
+    snug: Vec<i64>,
+    /// The same for the claim's goal.
     slack: Vec<i64>,
-    /// What pods without a seat ask for together.
-    demand: Vec<i64>,
+    /// What pods without a seat ask for together, by what they ask of labels.
+    demand: Vec<Vec<i64>>,
+    /// What resources are worth, by what is on sale and what is asked of labels.
+    worths: BTreeMap<(OutlookId, usize), Worth>,
     /// What is left on each site, and what its new pods brought.
     sites: Vec<Taken>,
     /// Where each pod went.
@@ -90,6 +101,9 @@ struct Bid {
 /// How far a claim may be filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
+    /// No further than the machine that it is paid for already.
+    Price,
+    /// Up to the machine that it was opened for.
     Goal,
     /// Up to the largest machine that it may become.
     Anything,
@@ -112,6 +126,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let limits = Limits::new(world);
         let (classes, class_of) = classify(world, &limits, &mut topology);
         topology.count_standing(world);
+        let demand = total(&classes, &class_of, world.machines.axes().len());
         let sites = world.sites.iter();
         let sites = sites.map(|s| Taken { free: s.free.clone(), ports: s.ports.clone(), attached: s.attached.clone() });
         let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
@@ -120,8 +135,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
             limits,
             reservations: Reservations::new(world),
             outlooks: RefCell::default(),
+            snug: Vec::new(),
             slack: Vec::new(),
-            demand: total(&classes, &class_of, world.machines.axes().len()),
+            worths: BTreeMap::new(),
+            demand,
             deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
             classes,
@@ -137,50 +154,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
             effort,
             habits: Habits { boosts: vec![0; world.pods.len()], skips: vec![0; world.pods.len()] },
         }
-    }
-
-    /// The same world once more, with so much effort and other habits.
-    pub(crate) fn again(&self, effort: u64, habits: Habits) -> Self {
-        Self { habits, ..Self::new(self.world, effort) }
-    }
-
-    /// Whether some pod without a seat has none because of other pods of the plan, not because of what it asks.
-    /// Pods that wait for reserved machines get them in the next pass; nobody makes room for them by going elsewhere.
-    pub(crate) fn has_hope(&self) -> bool {
-        if self.deferred.contains(&true) {
-            return false;
-        }
-        let mut looked: Vec<bool> = vec![false; self.classes.len()];
-        (0..self.seats.len()).filter(|pod| self.seats[*pod].is_none()).any(|pod| {
-            let class = self.class_of[pod];
-            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class)
-        })
-    }
-
-    /// Whether a pod of this class would fit on some machine if it were the only one, whatever it wants of others.
-    fn would_fit_alone(&self, number: usize) -> bool {
-        let class = &self.classes[number];
-        let last = class.least_demanding();
-        let mut aside = vec![Constraint::Domains];
-        aside.extend(class.unwanted.iter().map(|rule| Constraint::Unwanted(rule.group())));
-        aside.extend((0..class.rungs[last].rules.len()).map(Constraint::Rule));
-        let lift = Lift::of(&aside);
-        let (view, candidate) = (self.view(&lift), self.candidate(number, last, self.claims.len()));
-        let fits = |template: usize| {
-            let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
-            claim.is_some_and(|claim| view.narrow(&claim, candidate).is_ok())
-        };
-        (0..self.world.templates.len()).any(fits)
-            || self.world.sites.iter().any(|site| site.takes_pods && has_room(&site.free, &class.requests))
-    }
-
-    /// How many pods are seated, by priority, most important first.
-    pub(crate) fn seated(&self) -> Vec<usize> {
-        let mut levels: BTreeMap<std::cmp::Reverse<i32>, usize> = BTreeMap::new();
-        for (pod, seat) in self.world.pods.iter().zip(&self.seats) {
-            *levels.entry(std::cmp::Reverse(pod.priority)).or_default() += usize::from(seat.is_some());
-        }
-        levels.into_values().collect()
     }
 
     /// Seats pods, one level of priority after the other. Whoever is left is asked again with the next level, because the
@@ -225,16 +198,19 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(left)
     }
 
-    /// Most important first, then those who found no place before, then largest, then oldest.
+    /// Most important first, then those who found no place before, then those who need a host of their own (others fill it up),
+    /// then largest, then oldest.
     fn queue(&self) -> Vec<usize> {
         let pods = &self.world.pods;
         let mut queue: Vec<usize> = (0..pods.len()).collect();
         queue.sort_by(|a, b| {
             let boosts = (self.habits.boosts[*a], self.habits.boosts[*b]);
+            let alone = |pod: usize| self.classes[self.class_of[pod]].is_alone;
+            let alone = (alone(*a), alone(*b));
             let (a, b) = (pods[*a], pods[*b]);
             let size = |pod: &model::pod::Pod| (pod.requests.cpu_milli, pod.requests.memory_bytes);
-            (b.priority, boosts.1, size(b))
-                .cmp(&(a.priority, boosts.0, size(a)))
+            (b.priority, boosts.1, alone.1, size(b))
+                .cmp(&(a.priority, boosts.0, alone.0, size(a)))
                 .then((a.created, &a.uid, &a.name).cmp(&(b.created, &b.uid, &b.name)))
         });
         queue
@@ -254,7 +230,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let class = self.class_of[pod];
         for rung in 0..self.classes[class].rungs.len() {
             let bid = Bid { pod, class, rung };
-            if self.seat_on_site(bid, skips, cancel)? || self.seat_on_claim(bid, Bound::Goal, skips, cancel)? {
+            if self.seat_on_site(bid, skips, cancel)?
+                || self.seat_on_claim(bid, Bound::Price, skips, cancel)?
+                || self.seat_on_claim(bid, Bound::Goal, skips, cancel)?
+            {
                 return Ok(true);
             }
             match self.seat_on_new_claim(bid, *skips, cancel)? {
@@ -347,8 +326,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let axes = self.world.machines.axes().len();
         self.memory[class][rung].closed_claims.grow(self.claims.len());
         for number in 0..self.claims.len() {
-            let slack = &self.slack[number * axes..(number + 1) * axes];
-            if bound == Bound::Goal && !has_room(slack, &self.classes[class].requests) {
+            let left = match bound {
+                Bound::Price => Some(&self.snug[number * axes..(number + 1) * axes]),
+                Bound::Goal => Some(&self.slack[number * axes..(number + 1) * axes]),
+                Bound::Anything => None,
+            };
+            if left.is_some_and(|left| !has_room(left, &self.classes[class].requests)) {
                 continue;
             }
             if self.memory[class][rung].closed_claims.contains(number) {
@@ -358,7 +341,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             let narrowing =
                 self.view(&Lift::default()).narrow(&self.claims[number], self.candidate(class, rung, number));
             match narrowing {
-                Ok(narrowing) if bound == Bound::Goal && !self.keeps_goal(number, &narrowing) => {}
+                Ok(narrowing) if !self.keeps(bound, number, &narrowing) => {}
                 Ok(_) if *skips > 0 => *skips -= 1,
                 Ok(narrowing) => {
                     self.join(bid, number, narrowing);
@@ -371,11 +354,16 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(false)
     }
 
-    /// Whether the machine that a claim is filled for would still do.
-    fn keeps_goal(&self, claim: usize, narrowing: &Narrowing) -> bool {
+    /// Whether a claim would still be within a bound once it is narrowed.
+    fn keeps(&self, bound: Bound, claim: usize, narrowing: &Narrowing) -> bool {
         let claim = &self.claims[claim];
-        narrowing.outlook == claim.outlook
-            || self.outlooks.borrow().get(narrowing.outlook).machines.contains(claim.goal)
+        let outlooks = self.outlooks.borrow();
+        let after = outlooks.get(narrowing.outlook);
+        match bound {
+            Bound::Price => self.cheapest(claim).is_some_and(|step| after.ladder[narrowing.step].price <= step.price),
+            Bound::Goal => narrowing.outlook == claim.outlook || after.machines.contains(claim.goal),
+            Bound::Anything => true,
+        }
     }
 
     /// Puts a pod on a claim that takes it.
@@ -422,18 +410,49 @@ impl<'w, 'a> Greedy<'w, 'a> {
                 best = Some((price, claim));
             }
         }
-        let Some((_, mut claim)) = best else { return Ok(Outcome::Refused) };
+        let Some((price, mut claim)) = best else { return Ok(Outcome::Refused) };
+        if let Some((number, narrowing)) = self.cheaper_growth(bid, price, cancel)? {
+            self.join(bid, number, narrowing);
+            return Ok(Outcome::Seated);
+        }
         let place = self.world.sites.len() + self.claims.len();
         let outlook = self.outlooks.borrow().get(claim.outlook).clone();
         self.topology.reshape(place, claim.template, None, &outlook.states);
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
-        claim.goal = self.goal(&claim);
+        claim.goal = self.goal(&claim, self.classes[class].set());
         let axes = self.world.machines.axes().len();
         self.slack.extend_from_slice(self.world.templates[claim.template].room(claim.goal, axes));
+        self.snug.resize(self.slack.len(), 0);
         self.claims.push(claim);
         self.topology.rely(&self.classes[class].rungs[rung].rules);
         self.take_claim(pod, class, self.claims.len() - 1);
         Ok(Outcome::Seated)
+    }
+
+    /// A claim of late that would take the pod, beyond its goal, for less than a new machine costs.
+    fn cheaper_growth(
+        &mut self,
+        bid: Bid,
+        price: Price,
+        cancel: &AtomicBool,
+    ) -> Result<Option<(usize, Narrowing)>, OutOfEffort> {
+        let mut most = price.plus(self.world.snapshot.policy.node_fee).pico();
+        let mut best = None;
+        for number in (self.claims.len().saturating_sub(LATELY)..self.claims.len()).rev() {
+            if self.memory[bid.class][bid.rung].closed_claims.contains(number) {
+                continue;
+            }
+            self.step(cancel)?;
+            let candidate = self.candidate(bid.class, bid.rung, number);
+            let Ok(narrowing) = self.view(&Lift::default()).narrow(&self.claims[number], candidate) else { continue };
+            let after = self.outlooks.borrow().get(narrowing.outlook).ladder[narrowing.step].price;
+            let before = self.cheapest(&self.claims[number]).map_or(Price::ZERO, |step| step.price);
+            if after.pico().saturating_sub(before.pico()) < most {
+                most = after.pico().saturating_sub(before.pico());
+                best = Some((number, narrowing));
+            }
+        }
+        Ok(best)
     }
 
     fn open_claim(&self, bid: Bid, template: usize, turn: usize) -> Result<Claim, Refusal> {
@@ -467,8 +486,13 @@ impl<'w, 'a> Greedy<'w, 'a> {
             self.limits.charge(self.world, &mut self.claims[number], step.machine);
         }
         let requests = &self.classes[class].requests;
-        let slack = &mut self.slack[number * requests.len()..(number + 1) * requests.len()];
-        slack.iter_mut().zip(requests).for_each(|(slack, wanted)| *slack = slack.saturating_sub(*wanted));
+        let row = number * requests.len()..(number + 1) * requests.len();
+        let slack = self.slack[row.clone()].iter_mut();
+        slack.zip(requests).for_each(|(slack, wanted)| *slack = slack.saturating_sub(*wanted));
+        let claim = &self.claims[number];
+        let machine = self.cheapest(claim).map_or(claim.goal, |step| step.machine);
+        let room = self.world.templates[claim.template].room(machine, requests.len()).iter().zip(&claim.requests);
+        self.snug[row].iter_mut().zip(room).for_each(|(snug, (room, taken))| *snug = room.saturating_sub(*taken));
         let outlook = self.outlooks.borrow().get(self.claims[number].outlook).clone();
         let ground = Ground::Template(self.claims[number].template);
         let spot = Spot { place: self.world.sites.len() + number, ground, states: &outlook.states };
@@ -479,8 +503,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
     fn seated_at(&mut self, pod: usize, class: usize, seat: Seat) {
         self.seats[pod] = Some(seat);
         self.order.push(pod);
-        let requests = &self.classes[class].requests;
-        self.demand.iter_mut().zip(requests).for_each(|(demand, wanted)| *demand = demand.saturating_sub(*wanted));
+        let class = &self.classes[class];
+        let demand = self.demand[class.set()].iter_mut();
+        demand.zip(&class.requests).for_each(|(demand, wanted)| *demand = demand.saturating_sub(*wanted));
     }
 
     /// The cheapest machine that a claim may become.
@@ -488,10 +513,36 @@ impl<'w, 'a> Greedy<'w, 'a> {
         self.outlooks.borrow().get(claim.outlook).ladder.get(claim.step).copied()
     }
 
-    /// The machine that a new claim is filled for.
-    fn goal(&self, claim: &Claim) -> usize {
+    /// The machine that a new claim is filled for: of those that hold its first pod, the one that costs least for what the
+    /// pods that still wait, and ask the same of labels, can use of it. Of equals the larger: fewer machines are less trouble.
+    fn goal(&mut self, claim: &Claim, set: usize) -> usize {
         let outlook = self.outlooks.borrow().get(claim.outlook).clone();
-        outlook.ladder.last().map_or(0, |step| step.machine)
+        let template = &self.world.templates[claim.template];
+        let (axes, demand) = (claim.requests.len(), &self.demand[set]);
+        let worth = self.worths.entry((claim.outlook, set)).or_insert_with(|| {
+            let bundle = |step: &Step| {
+                let price = step.price.dollars() + self.world.node_fee;
+                Bundle { price, room: template.room(step.machine, axes) }
+            };
+            let bundles: Vec<Bundle<'_>> = outlook.ladder.iter().map(bundle).collect();
+            Worth::new(demand, &bundles)
+        });
+        let mut best: Option<(f64, f64, usize)> = None;
+        for step in &outlook.ladder[claim.step..] {
+            let room = template.room(step.machine, axes);
+            if !has_room(room, &claim.requests) {
+                continue;
+            }
+            let usable = worth.of(room.iter().zip(demand).map(|(room, demand)| *room.min(demand)));
+            let cost = (step.price.dollars() + self.world.node_fee) / usable.max(f64::MIN_POSITIVE);
+            let is_better = best.is_none_or(|(least, most, _)| {
+                cost < least * (1.0 - NEARLY) || (cost < least * (1.0 + NEARLY) && usable > most)
+            });
+            if is_better {
+                best = Some((cost, usable, step.machine));
+            }
+        }
+        best.map_or_else(|| outlook.ladder[claim.step].machine, |(_, _, machine)| machine)
     }
 
     pub(crate) fn candidate(&self, number: usize, rung: usize, claim: usize) -> Candidate<'_, 'a> {
@@ -522,15 +573,17 @@ impl<'w, 'a> Greedy<'w, 'a> {
 }
 
 /// Whether so much fits into what is left. Who asks for nothing fits even where less than nothing is left.
-fn has_room(left: &[i64], wanted: &[i64]) -> bool {
+pub(crate) fn has_room(left: &[i64], wanted: &[i64]) -> bool {
     left.iter().zip(wanted).all(|(left, wanted)| *wanted <= 0 || wanted <= left)
 }
 
-/// What all pods ask for together.
-fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> Vec<i64> {
-    let mut sum = vec![0_i64; axes];
-    for class in class_of {
-        sum.iter_mut().zip(&classes[*class].requests).for_each(|(sum, wanted)| *sum = sum.saturating_add(*wanted));
+/// What all pods ask for together, by what they ask of labels.
+fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> Vec<Vec<i64>> {
+    let sets = classes.iter().map(Class::set).max().map_or(0, |most| most + 1);
+    let mut sums = vec![vec![0_i64; axes]; sets];
+    for class in class_of.iter().map(|class| &classes[*class]) {
+        let sum = sums[class.set()].iter_mut();
+        sum.zip(&class.requests).for_each(|(sum, wanted)| *sum = sum.saturating_add(*wanted));
     }
-    sum
+    sums
 }

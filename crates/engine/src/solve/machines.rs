@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::instance::{InstanceType, Offering};
+use model::instance::{CapacityType, InstanceType, Offering};
 use model::price::Price;
 use model::resources::{Resource, Resources};
 
@@ -18,6 +18,7 @@ use super::words::{Key, Mask, Words};
 pub(crate) struct Sale<'a> {
     pub(crate) shape: usize,
     pub(crate) price: Price,
+    pub(crate) capacity_type: Option<CapacityType>,
     pub(crate) offering: &'a Offering,
 }
 
@@ -43,6 +44,8 @@ pub(crate) struct Machines<'a> {
     /// Machines on sale in each shape.
     on_sale: Vec<Bits>,
     asking: Vec<Vec<Asking>>,
+    /// Whether some type is several machines, because its offerings differ in amounts.
+    pub(crate) has_twins: bool,
 }
 
 impl<'a> Machines<'a> {
@@ -61,7 +64,8 @@ impl<'a> Machines<'a> {
                     let masks = words.masks(&offering.requirements);
                     let next = shapes.len();
                     let shape = *shapes.entry(masks).or_insert(next);
-                    sales.push(Sale { shape, price: offering.price, offering });
+                    let capacity_type = offering.capacity_type();
+                    sales.push(Sale { shape, price: offering.price, capacity_type, offering });
                 }
                 sales.sort_by_key(|sale| (sale.price, sale.shape));
                 all.push(Machine { instance_type, sales, allocatable });
@@ -72,6 +76,7 @@ impl<'a> Machines<'a> {
             on_sale: vec![Bits::empty(all.len()); shapes.len()],
             shapes: in_number_order(shapes),
             asking: Vec::new(),
+            has_twins: all.windows(2).any(|pair| Arc::ptr_eq(pair[0].instance_type, pair[1].instance_type)),
             all,
         };
         for (number, machine) in machines.all.iter().enumerate() {

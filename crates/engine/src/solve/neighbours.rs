@@ -22,9 +22,8 @@ pub(crate) fn other(greedy: &Greedy<'_, '_>, rule: &Rule, spot: Option<&Spot<'_>
 /// Pods that stand already, with the number of their site.
 fn standing<'g>(greedy: &'g Greedy<'_, '_>) -> impl Iterator<Item = (&'g Pod, usize)> {
     let world = greedy.world;
-    let is_moving = |pod: &Pod| world.pods.binary_search_by(|other| other.name.cmp(&pod.name)).is_ok();
     let pods = world.snapshot.pods.values().map(|pod| &**pod);
-    pods.filter(move |pod| pod.life == Life::Active && !is_moving(pod)).filter_map(|pod| {
+    pods.filter(move |pod| pod.life != Life::Terminal && !world.is_asked_for(pod)).filter_map(|pod| {
         let node = pod.node.as_ref()?;
         Some((pod, world.sites.iter().position(|site| site.node.name == *node)?))
     })

@@ -7,6 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::ids::ReservationId;
+use model::instance::{CapacityType, Offering};
+use model::labels::{CAPACITY_TYPE, WellKnown};
+use model::node::{Node, Progress};
+use model::requirements::{Requirement, Undefined};
 
 use super::bits::Bits;
 use super::machines::Machines;
@@ -15,6 +19,8 @@ use super::world::World;
 /// How many machines of each reservation nobody holds yet.
 pub(crate) struct Reservations {
     left: BTreeMap<ReservationId, u32>,
+    /// Those that had nothing left from the start; nobody waits for them.
+    spent: BTreeSet<ReservationId>,
 }
 
 /// Reserved machines suit, but all of them are spoken for.
@@ -22,15 +28,28 @@ pub(crate) struct Reservations {
 pub(crate) struct AllHeld;
 
 impl Reservations {
-    /// A reservation that several types or pools offer is one; the least that any of them says is left counts.
+    /// A reservation that several types or pools offer is one; the least that any of them says is left counts, and claims of
+    /// earlier plans that can only be bought reserved hold theirs still.
     pub(crate) fn new(world: &World<'_>) -> Self {
         let mut left: BTreeMap<ReservationId, u32> = BTreeMap::new();
-        let sales = world.machines.all.iter().flat_map(|machine| &machine.sales);
-        for reservation in sales.filter_map(|sale| sale.offering.reservation.as_ref()) {
-            let least = left.entry(reservation.id.clone()).or_insert(reservation.left);
-            *least = (*least).min(reservation.left);
+        if world.snapshot.policy.uses_reservations {
+            let types = world.pools.iter().flat_map(|pool| &pool.instance_types);
+            for reservation in types.flat_map(|offered| &offered.offerings).filter_map(|way| way.reservation.as_ref()) {
+                let least = left.entry(reservation.id.clone()).or_insert(reservation.left);
+                *least = (*least).min(reservation.left);
+            }
         }
-        Self { left }
+        for id in world
+            .snapshot
+            .nodes
+            .values()
+            .filter(|node| !node.is_leaving)
+            .flat_map(|node| awaited(node, &world.snapshot.well_known))
+        {
+            left.entry(id).and_modify(|left| *left = left.saturating_sub(1));
+        }
+        let spent = left.iter().filter(|(_, left)| **left == 0).map(|(id, _)| id.clone()).collect();
+        Self { left, spent }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -45,7 +64,8 @@ impl Reservations {
         kept: &Bits,
         shapes: &Bits,
     ) -> Result<BTreeSet<ReservationId>, AllHeld> {
-        let suited = usable(machines, kept, shapes);
+        let mut suited = usable(machines, kept, shapes);
+        suited.retain(|id| !self.spent.contains(id));
         let can_hold = |id: &&ReservationId| before.contains(*id) || self.left.get(*id).is_some_and(|left| *left > 0);
         let held: BTreeSet<ReservationId> = suited.iter().filter(can_hold).cloned().collect();
         let loses_last = !before.is_empty() && held.is_empty();
@@ -72,4 +92,18 @@ fn usable(machines: &Machines<'_>, kept: &Bits, shapes: &Bits) -> BTreeSet<Reser
     let sales = kept.iter().flat_map(|machine| &machines.all[machine].sales);
     let suited = sales.filter(|sale| shapes.contains(sale.shape));
     suited.filter_map(|sale| Some(sale.offering.reservation.as_ref()?.id.clone())).collect()
+}
+
+/// Reservations that a machine which was asked for, and can only be bought reserved, may come from.
+fn awaited(node: &Node, well_known: &WellKnown) -> BTreeSet<ReservationId> {
+    let Progress::Unlaunched { types, requirements } = &node.progress else { return BTreeSet::new() };
+    let reserved = CapacityType::Reserved.as_str();
+    let kinds = requirements.get(CAPACITY_TYPE).and_then(Requirement::listed);
+    if !kinds.is_some_and(|kinds| kinds.iter().all(|kind| **kind == *reserved)) {
+        return BTreeSet::new();
+    }
+    let undefined = Undefined::OpenIfWellKnown(well_known);
+    let suits = |way: &&Offering| requirements.clash(&way.requirements, undefined).is_none();
+    let ways = types.iter().flat_map(|offered| &offered.offerings).filter(suits);
+    ways.filter_map(|way| Some(way.reservation.as_ref()?.id.clone())).collect()
 }

@@ -2,9 +2,14 @@
 //! equals, then with some pods passing over the places that they would have taken. The order of attempts is fixed, so equal
 //! questions still get equal answers.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use super::greedy::{Greedy, Habits};
+use super::claims::Claim;
+use super::greedy::{Greedy, Habits, has_room};
+use super::lift::{Constraint, Lift};
+use super::outlook::Stock;
 
 /// Most attempts; each is a whole plan.
 const MOST_ATTEMPTS: u64 = 400;
@@ -39,6 +44,54 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
     }
     kept.steps = steps;
     kept
+}
+
+impl Greedy<'_, '_> {
+    /// The same world once more, with so much effort and other habits.
+    fn again(&self, effort: u64, habits: Habits) -> Self {
+        let mut again = Self::new(self.world, effort);
+        again.habits = habits;
+        again
+    }
+
+    /// Whether some pod without a seat has none because of other pods of the plan, not because of what it asks.
+    /// Pods that wait for reserved machines get them in the next pass; nobody makes room for them by going elsewhere.
+    fn has_hope(&self) -> bool {
+        if self.deferred.contains(&true) {
+            return false;
+        }
+        let mut looked: Vec<bool> = vec![false; self.classes.len()];
+        (0..self.seats.len()).filter(|pod| self.seats[*pod].is_none()).any(|pod| {
+            let class = self.class_of[pod];
+            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class)
+        })
+    }
+
+    /// Whether a pod of this class would fit on some machine if it were the only one, whatever it wants of others.
+    fn would_fit_alone(&self, number: usize) -> bool {
+        let class = &self.classes[number];
+        let last = class.least_demanding();
+        let mut aside = vec![Constraint::Domains];
+        aside.extend(class.unwanted.iter().map(|rule| Constraint::Unwanted(rule.group())));
+        aside.extend((0..class.rungs[last].rules.len()).map(Constraint::Rule));
+        let lift = Lift::of(&aside);
+        let (view, candidate) = (self.view(&lift), self.candidate(number, last, self.claims.len()));
+        let fits = |template: usize| {
+            let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
+            claim.is_some_and(|claim| view.narrow(&claim, candidate).is_ok())
+        };
+        (0..self.world.templates.len()).any(fits)
+            || self.world.sites.iter().any(|site| site.takes_pods && has_room(&site.free, &class.requests))
+    }
+
+    /// How many pods are seated, by priority, most important first.
+    fn seated(&self) -> Vec<usize> {
+        let mut levels: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
+        for (pod, seat) in self.world.pods.iter().zip(&self.seats) {
+            *levels.entry(Reverse(pod.priority)).or_default() += usize::from(seat.is_some());
+        }
+        levels.into_values().collect()
+    }
 }
 
 /// What to do otherwise this time.

@@ -6,10 +6,10 @@
 
 mod group;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-use model::ids::{Namespace, PodName};
+use model::ids::Namespace;
 use model::labels::Labels;
 use model::pod::{Life, Pod};
 use model::topology::{PodTerm, Policy, Spread};
@@ -155,23 +155,24 @@ impl Topology {
         groups.filter(|(_, group)| group.identity.selects(namespace, labels)).map(|(id, _)| id).collect()
     }
 
-    /// Makes the groups of pods that stand already: their required distance binds newcomers too.
+    /// Makes the groups of pods that stand already: their required distance binds newcomers too, until they are gone.
     pub(crate) fn meet_standing(&mut self, world: &World<'_>) {
-        for pod in world.snapshot.pods.values().filter(|pod| pod.node.is_some() && pod.life == Life::Active) {
+        for pod in world.snapshot.pods.values().filter(|pod| pod.node.is_some() && pod.life != Life::Terminal) {
             self.owned(world, pod);
         }
     }
 
     /// Counts the pods that stand already. Pods of the question are on their way and do not count where they were.
     pub(crate) fn count_standing(&mut self, world: &World<'_>) {
-        let moving: BTreeSet<&PodName> = world.pods.iter().map(|pod| &pod.name).collect();
         let sites: BTreeMap<_, usize> = world.sites.iter().enumerate().map(|(i, site)| (&site.node.name, i)).collect();
-        let standing =
-            world.snapshot.pods.values().filter(|pod| pod.life == Life::Active && !moving.contains(&pod.name));
-        for pod in standing {
+        let pods = world.snapshot.pods.values().filter(|pod| pod.node.is_some() && pod.life != Life::Terminal);
+        for pod in pods.filter(|pod| !world.is_asked_for(pod)) {
             let Some(site) = pod.node.as_ref().and_then(|node| sites.get(node)).copied() else { continue };
             let owns = self.owned(world, pod);
-            let footprint = Footprint { counted_in: self.counting(pod.namespace(), &pod.labels), owns };
+            let mut counted_in = self.counting(pod.namespace(), &pod.labels);
+            // A pod that is told to end still keeps others away, but its place in a spread is free.
+            counted_in.retain(|id| pod.life == Life::Active || !self.groups[*id].is_spread());
+            let footprint = Footprint { counted_in, owns };
             self.add(&footprint, &Spot { place: site, ground: Ground::Site(site), states: &world.sites[site].states });
         }
     }

@@ -30,7 +30,9 @@ pub(crate) struct World<'a> {
     pub(crate) templates: Vec<Template<'a>>,
     /// Nodes that are there, in the order in which they are tried.
     pub(crate) sites: Vec<Site<'a>>,
-    /// Pods of the question, in no order.
+    /// What a node costs beyond its machine, in dollars per hour.
+    pub(crate) node_fee: f64,
+    /// Pods of the question, in the order of their names.
     pub(crate) pods: Vec<&'a Pod>,
 }
 
@@ -95,7 +97,8 @@ impl<'a> World<'a> {
         let uses_reservations = snapshot.policy.uses_reservations;
         let machines = Machines::build(&distinct_types(&pools), &axes, &words, uses_reservations);
         let (templates, sites) = (Vec::new(), Vec::new());
-        let mut world = Self { snapshot, words, machines, pools, templates, sites, pods };
+        let node_fee = snapshot.policy.node_fee.dollars();
+        let mut world = Self { snapshot, words, machines, pools, templates, sites, node_fee, pods };
         world.templates = world.pools.iter().filter_map(|pool| world.template(pool)).collect();
         world.sites = world.all_sites(without);
         world
@@ -103,6 +106,11 @@ impl<'a> World<'a> {
 
     pub(crate) fn amounts(&self, resources: &Resources) -> Vec<i64> {
         self.machines.axes().iter().map(|axis| resources.get(axis)).collect()
+    }
+
+    /// Whether a pod is one of the question's; where those stand now does not count.
+    pub(crate) fn is_asked_for(&self, pod: &Pod) -> bool {
+        self.pods.binary_search_by(|other| other.name.cmp(&pod.name)).is_ok()
     }
 
     pub(crate) fn has_soft_taints(&self) -> bool {
@@ -207,10 +215,9 @@ impl<'a> World<'a> {
     fn all_sites(&self, without: &BTreeSet<NodeName>) -> Vec<Site<'a>> {
         let mut nodes: Vec<&'a Arc<Node>> = self.snapshot.nodes.values().collect();
         nodes.sort_by_key(|node| (!node.is_initialized(), &node.name));
-        let placed: BTreeSet<&model::ids::PodName> = self.pods.iter().map(|pod| &pod.name).collect();
         let mut bound: BTreeMap<&NodeName, Vec<&'a Pod>> = BTreeMap::new();
-        for pod in self.snapshot.pods.values().filter(|pod| pod.life != Life::Terminal && !placed.contains(&pod.name)) {
-            if let Some(node) = &pod.node {
+        for pod in self.snapshot.pods.values().filter(|pod| pod.life != Life::Terminal) {
+            if let Some(node) = pod.node.as_ref().filter(|_| !self.is_asked_for(pod)) {
                 bound.entry(node).or_default().push(pod);
             }
         }
@@ -344,11 +351,13 @@ fn usable_pools(snapshot: &Snapshot) -> Vec<&Arc<Pool>> {
     pools
 }
 
-/// Every type once, however many pools share it.
+/// Every type once, however many pools share it, in the order of their names: numbers then break ties as names would.
 fn distinct_types<'a>(pools: &[&'a Arc<Pool>]) -> Vec<&'a Arc<InstanceType>> {
     let mut seen = BTreeSet::new();
     let all = pools.iter().flat_map(|pool| &pool.instance_types);
-    all.filter(|instance_type| seen.insert(Arc::as_ptr(instance_type))).collect()
+    let mut distinct: Vec<_> = all.filter(|instance_type| seen.insert(Arc::as_ptr(instance_type))).collect();
+    distinct.sort_by(|a, b| a.name.cmp(&b.name));
+    distinct
 }
 
 /// Keys and values that can make a difference to some pod. A node's other labels cannot.

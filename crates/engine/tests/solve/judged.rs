@@ -77,7 +77,7 @@ pub(crate) fn single_machines(snapshot: &Snapshot, claim: &PlannedClaim) -> Vec<
         let mut requirements = claim.requirements.clone();
         requirements.add_all(&way.requirements);
         requirements.add(INSTANCE_TYPE, Requirement::value(name.as_str().into()));
-        PlannedClaim { requirements, types: vec![name.clone()], ..claim.clone() }
+        PlannedClaim { requirements, types: [name.clone()].into(), ..claim.clone() }
     });
     single.collect()
 }

@@ -11,6 +11,7 @@ mod judged;
 mod labels;
 mod mixed;
 mod odd;
+mod owed;
 mod packing;
 mod pools;
 mod preferences;

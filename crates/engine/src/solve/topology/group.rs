@@ -320,6 +320,10 @@ impl Group {
         self.key.is_some() && !self.nodes.is_empty()
     }
 
+    pub(super) fn is_spread(&self) -> bool {
+        matches!(self.identity, Identity::Spread { .. })
+    }
+
     pub(crate) fn is_far(&self) -> bool {
         matches!(self.identity, Identity::Far { .. })
     }

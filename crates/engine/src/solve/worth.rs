@@ -1,0 +1,122 @@
+//! What a unit of each resource is worth: the prices at which the best machines on sale are neither a bargain nor a waste.
+//!
+//! Buying fractions of machines for everything that pods ask for is a small linear program; its dual gives one price per
+//! resource. A machine is worth what it holds at these prices, so a claim is filled for the machine that costs least for its
+//! worth, and cpu, memory and devices weigh as much as this menu makes them weigh. The numbers only guide: every plan is
+//! judged by its true price.
+
+/// Pivots after which the program is as good as solved.
+const MOST_PIVOTS: usize = 200;
+
+/// The price of what no machine has; high enough to be avoided, low enough to keep its digits.
+const UNOBTAINABLE: f64 = 1e6;
+
+/// Prices per unit of each resource, in dollars.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Worth(Vec<f64>);
+
+/// A machine on sale: what it costs, and what it has of each resource.
+pub(crate) struct Bundle<'b> {
+    pub(crate) price: f64,
+    pub(crate) room: &'b [i64],
+}
+
+impl Worth {
+    /// The prices for a demand. Resources that nobody asks for are worth nothing.
+    pub(crate) fn new(demand: &[i64], bundles: &[Bundle<'_>]) -> Self {
+        let axes: Vec<usize> = (0..demand.len()).filter(|axis| demand[*axis] > 0).collect();
+        // Amounts are counted in shares of the demand, so that bytes and cores are of one size.
+        let share = |room: &[i64], axis: usize| (room[axis].max(0) as f64) / demand[axis] as f64;
+        let columns: Vec<(f64, Vec<f64>)> = bundles
+            .iter()
+            .map(|bundle| (bundle.price, axes.iter().map(|axis| share(bundle.room, *axis)).collect()))
+            .collect();
+        let duals = duals(axes.len(), &columns);
+        let mut prices = vec![0.0; demand.len()];
+        for (axis, dual) in axes.iter().zip(duals) {
+            prices[*axis] = dual / demand[*axis] as f64;
+        }
+        Self(prices)
+    }
+
+    /// What so much is worth.
+    pub(crate) fn of(&self, amounts: impl Iterator<Item = i64>) -> f64 {
+        self.0.iter().zip(amounts).map(|(price, amount)| price * amount.max(0) as f64).sum()
+    }
+}
+
+/// Solves `min price·x, columns·x ≥ 1, x ≥ 0` by the simplex method and returns the prices of the rows.
+fn duals(rows: usize, columns: &[(f64, Vec<f64>)]) -> Vec<f64> {
+    // Row i of `inverse` belongs to the i-th basic column; at first these stand for what cannot be had.
+    let mut inverse: Vec<Vec<f64>> =
+        (0..rows).map(|i| (0..rows).map(|j| f64::from(u8::from(i == j))).collect()).collect();
+    let mut costs = vec![UNOBTAINABLE; rows];
+    let mut amounts = vec![1.0; rows];
+    let mut prices = vec![0.0; rows];
+    for _ in 0..MOST_PIVOTS {
+        for (row, price) in prices.iter_mut().enumerate() {
+            *price = costs.iter().zip(&inverse).map(|(cost, line)| cost * line[row]).sum();
+        }
+        let Some((cost, column)) = entering(&prices, columns) else { break };
+        let steps: Vec<f64> = inverse.iter().map(|line| line.iter().zip(&column).map(|(a, b)| a * b).sum()).collect();
+        let ratio = |row: &usize| amounts[*row] / steps[*row];
+        let rows_left = (0..rows).filter(|row| steps[*row] > 1e-12);
+        let Some(leaving) = rows_left.min_by(|a, b| ratio(a).total_cmp(&ratio(b))) else { break };
+        let pivot = steps[leaving];
+        let line: Vec<f64> = inverse[leaving].iter().map(|value| value / pivot).collect();
+        let amount = amounts[leaving] / pivot;
+        for row in (0..rows).filter(|row| *row != leaving) {
+            inverse[row].iter_mut().zip(&line).for_each(|(value, base)| *value -= steps[row] * base);
+            amounts[row] -= steps[row] * amount;
+        }
+        inverse[leaving] = line;
+        amounts[leaving] = amount;
+        costs[leaving] = cost;
+    }
+    prices.iter().map(|price| price.max(0.0)).collect()
+}
+
+/// The column that is the greatest bargain at these prices: a machine, or giving away what is too much.
+fn entering(prices: &[f64], columns: &[(f64, Vec<f64>)]) -> Option<(f64, Vec<f64>)> {
+    let mut best = (-1e-9, None);
+    for (cost, column) in columns {
+        let gain: f64 = column.iter().zip(prices).map(|(amount, price)| amount * price).sum();
+        if (cost - gain) / cost.max(1e-9) < best.0 {
+            best = ((cost - gain) / cost.max(1e-9), Some((*cost, column.clone())));
+        }
+    }
+    for (row, price) in prices.iter().enumerate() {
+        if *price < best.0 {
+            let surplus = (0..prices.len()).map(|other| if other == row { -1.0 } else { 0.0 }).collect();
+            best = (*price, Some((0.0, surplus)));
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worth(demand: &[i64], menu: &[(f64, [i64; 2])]) -> Vec<f64> {
+        let bundles: Vec<Bundle<'_>> = menu.iter().map(|(price, room)| Bundle { price: *price, room }).collect();
+        Worth::new(demand, &bundles).0
+    }
+
+    #[test]
+    fn the_best_machines_are_worth_their_price_and_no_machine_is_worth_more() {
+        let menu = [(1.0, [4, 8]), (1.5, [4, 32]), (9.0, [16, 32]), (2.2, [8, 8])];
+        for demand in [[100, 100], [100, 400], [100, 900], [7, 0]] {
+            let prices = worth(&demand, &menu);
+            let value = |room: &[i64; 2]| prices[0] * room[0] as f64 + prices[1] * room[1] as f64;
+            assert!(menu.iter().all(|(price, room)| value(room) <= price * (1.0 + 1e-6)), "{demand:?}: {prices:?}");
+            let is_met = menu.iter().any(|(price, room)| (value(room) - price).abs() < 1e-6);
+            assert!(is_met, "{demand:?}: {prices:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_worth_nothing() {
+        assert_eq!(worth(&[10, 0], &[(1.0, [4, 8])]), [0.25, 0.0]);
+    }
+}
