@@ -3,12 +3,23 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::{Request, Response};
+use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use tower::limit::RateLimitLayer;
+use tower::timeout::TimeoutLayer;
+use tower::util::option_layer;
+use tower::{BoxError, Service};
+
+use crate::limit::Rate;
+use crate::watch;
 
 /// Long enough for a distant API server, short enough that somebody at a terminal learns of a wrong address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A watch may be silent for as long as it lasts.
+const READ_TIMEOUT: Duration = watch::LIFETIME_MAX.saturating_add(Duration::from_secs(5));
 
 /// Which cluster to talk to. Nothing given means `KUBECONFIG`, then the default file, then the pod's service account.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +33,25 @@ pub struct ClusterChoice {
 pub struct Connection {
     pub client: Client,
     pub address: String,
+}
+
+/// What every request is held to, whoever answers it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestLimits {
+    /// How long the first byte of an answer may take.
+    pub answer_timeout: Duration,
+    /// How many requests may be sent; nothing given means as many as there are.
+    pub rate: Option<Rate>,
+    /// Whether a request that a busy server turned away (429, 503, 504) is sent again behind the caller's back. Right for a
+    /// command that somebody waits for. A controller has back-offs of its own, and to it 429 also means that a budget
+    /// forbids an eviction.
+    pub repeats_refused: bool,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self { answer_timeout: ANSWER_TIMEOUT, rate: None, repeats_refused: true }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -40,12 +70,39 @@ pub enum ConnectError {
 
 /// Makes a client. Nothing is sent yet, so a cluster that does not answer is found out by the first request.
 pub async fn connect(choice: &ClusterChoice) -> Result<Connection, ConnectError> {
+    connect_with(choice, RequestLimits::default()).await
+}
+
+/// The same with limits of its own. Clients do not share their limits, so whoever must never wait behind others, such as
+/// the lease, asks for a client of its own.
+pub async fn connect_with(choice: &ClusterChoice, limits: RequestLimits) -> Result<Connection, ConnectError> {
     let mut config = read_config(choice).await?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
+    config.default_retry = limits.repeats_refused;
     let address = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-    let client = Client::try_from(config).map_err(|source| ConnectError::Setup { address: address.clone(), source })?;
-    Ok(Connection { client, address })
+    let builder =
+        ClientBuilder::try_from(config).map_err(|source| ConnectError::Setup { address: address.clone(), source })?;
+    Ok(Connection { client: client_around(builder, limits), address })
+}
+
+/// A client whose requests are held to the limits. The simulator's server goes through here as well, so a request that is
+/// never answered ends there as it does in production.
+pub fn client_around<S, B>(builder: ClientBuilder<S>, limits: RequestLimits) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    // A full burst, then nothing until the time is over in which the rate would have allowed that many.
+    let rate = limits.rate.map(|rate| {
+        let burst = rate.burst.max(1);
+        RateLimitLayer::new(burst.into(), Duration::from_secs_f64(f64::from(burst) / rate.per_second.max(0.001)))
+    });
+    // Waiting for one's turn is no fault of the server, so the clock starts afterwards.
+    builder.with_layer(&TimeoutLayer::new(limits.answer_timeout)).with_layer(&option_layer(rate)).build()
 }
 
 /// A kubeconfig that is named but broken is an error. Falling back to the pod's own cluster would write to a cluster that
@@ -72,4 +129,33 @@ fn named_kubeconfig(choice: &ClusterChoice) -> Result<Option<Kubeconfig>, Connec
     }
     let home = std::env::home_dir().map(|home| home.join(".kube/config")).filter(|path| path.exists());
     home.map(|path| Kubeconfig::read_from(&path).map_err(failed(path.display().to_string()))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::fake_server::{FakeServer, Reply};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_nobody_answers_ends() {
+        let server = FakeServer::new(|_| Reply::Never);
+        let start = Instant::now();
+        server.client().apiserver_version().await.unwrap_err();
+        assert_eq!(start.elapsed(), ANSWER_TIMEOUT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_keep_to_their_rate() {
+        let server = FakeServer::new(|_| Reply::Json(200, json!({"groups": []})));
+        let rate = Some(Rate { per_second: 200.0, burst: 300 });
+        let client = server.client_with(RequestLimits { rate, ..RequestLimits::default() });
+        let start = Instant::now();
+        for _ in 0..900 {
+            client.list_api_groups().await.unwrap();
+        }
+        assert_eq!(start.elapsed().as_secs(), 3);
+    }
 }
