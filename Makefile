@@ -52,7 +52,7 @@ just-e2e:
 	@unformatted="$$(cd e2e/control-plane && gofmt -l .)" && test -z "$$unformatted" || { echo "gofmt these: $$unformatted" >&2; exit 1; }
 	@# Vet would compile all of Kubernetes a second time.
 	cd e2e/control-plane && CGO_ENABLED=0 GOFLAGS=-mod=readonly go test -trimpath -vet=off ./...
-	$(SAY) "testing on real clusters (about 2 minutes; the first time, 100 MB of the reference's modules are fetched as well)"
+	$(SAY) "testing on real clusters (about 4 minutes; the first time, 100 MB of the reference's modules are fetched as well)"
 	cargo build --locked --package cli
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" && cargo test --locked --package e2e
 
