@@ -17,6 +17,9 @@ use model::instance::{CapacityType, InstanceType};
 use model::price::Price;
 use model::volume::AttachLimits;
 
+pub(crate) use keys::{
+    ACCELERATOR_COUNT, GPU_COUNT, RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, TENANCY,
+};
 pub use keys::{WELL_KNOWN, ZONE_ID};
 use read::Shape;
 
