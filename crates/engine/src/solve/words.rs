@@ -154,6 +154,12 @@ impl Words {
         if requirement.allows_absent() {
             states.insert(ABSENT);
         }
+        // A list is looked up value by value; lists are short, and a key can have a thousand values.
+        if let Some(listed) = requirement.listed() {
+            let named = listed.iter().filter(|value| requirement.has(value)).map(|value| self.state(key, value));
+            named.filter(|state| *state != OTHER).for_each(|state| states.insert(state));
+            return states;
+        }
         // Under a bound every integer has a named stand-in, so "other" is text, which no bound lets through.
         if requirement.excluded().is_some() && requirement.bounds() == (None, None) {
             states.insert(OTHER);

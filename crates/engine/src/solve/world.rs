@@ -122,12 +122,9 @@ impl<'a> World<'a> {
     /// A pool as it starts; `None` when nothing that it may buy is on sale.
     fn template(&self, pool: &'a Arc<Pool>) -> Option<Template<'a>> {
         let states = self.template_states(&pool.template.requirements);
-        let mut machines = Bits::empty(self.machines.all.len());
-        for (number, machine) in self.machines.all.iter().enumerate() {
-            if pool.instance_types.iter().any(|offered| Arc::ptr_eq(offered, machine.instance_type)) {
-                machines.insert(number);
-            }
-        }
+        let offered: BTreeSet<_> = pool.instance_types.iter().map(Arc::as_ptr).collect();
+        let mut machines = Bits::full(self.machines.all.len());
+        machines.retain(|machine| offered.contains(&Arc::as_ptr(self.machines.all[machine].instance_type)));
         for (key, states) in states.iter().enumerate() {
             machines.keep(&self.machines.with_states(key, states));
         }

@@ -328,7 +328,9 @@ impl Obstacle {
                 format!("open more domains of {key} to the pod, or make the required pod anti-affinity preferred")
             }
             Self::NewDomain { key } => {
-                format!("raise maxSkew of the pods that spread over {key}, or open the same domains of {key} to all of them")
+                format!(
+                    "raise maxSkew of the pods that spread over {key}, or open the same domains of {key} to all of them"
+                )
             }
             Self::Limit(limit) => limit_hint(limit, place),
             Self::MinValues { key, found: 0, .. } => format!("remove minValues of {key} from {place}"),
