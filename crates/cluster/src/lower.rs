@@ -9,6 +9,7 @@ pub mod budget;
 pub mod buffer;
 pub mod daemon;
 pub mod eligible;
+pub mod facts;
 pub mod node;
 pub mod overlay;
 pub mod pod;
@@ -19,6 +20,7 @@ pub mod resources;
 mod selector;
 pub mod spread;
 pub mod taints;
+pub mod ties;
 pub mod volume;
 mod wants;
 
@@ -98,6 +100,6 @@ fn created(metadata: &ObjectMeta) -> Instant {
     metadata.creation_timestamp.as_ref().map_or_else(|| Instant::from_unix_seconds(0), instant)
 }
 
-fn labels(wire: Option<&BTreeMap<String, String>>) -> Labels {
+pub(crate) fn labels(wire: Option<&BTreeMap<String, String>>) -> Labels {
     wire.into_iter().flatten().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect()
 }

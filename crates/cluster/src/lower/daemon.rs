@@ -40,6 +40,20 @@ pub fn daemon(set: &DaemonSet, newest: Option<&Pod>) -> Lowered<Daemon> {
     oddities.with(value)
 }
 
+/// The same from a live pod that is lowered already; `template` is the DaemonSet without one.
+pub fn with_live_pod(template: &Daemon, newest: &model::pod::Pod) -> Daemon {
+    Daemon {
+        name: template.name.clone(),
+        labels: newest.labels.clone(),
+        requests: newest.requests.clone(),
+        selector: newest.wants.selector.clone(),
+        terms: template.terms.clone(),
+        tolerations: newest.wants.tolerations.clone(),
+        ports: newest.wants.ports.clone(),
+        has_resource_claims: newest.wants.has_resource_claims,
+    }
+}
+
 /// The newest of a DaemonSet's pods; of equally new ones the last by name, so that the answer does not depend on order.
 pub fn newest<'a>(set: &DaemonSet, pods: impl IntoIterator<Item = &'a Pod>) -> Option<&'a Pod> {
     let is_own = |pod: &&Pod| {

@@ -20,8 +20,9 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::NodeClaim;
 use api::labels::{INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED, node_class_label, normalized};
+use api::nodepool::NodeClassReference;
+use api::{NodeClaim, NodePool};
 use k8s_openapi::api::core::v1;
 use k8s_openapi::api::storage::v1::CSINode;
 use model::ids::PoolName;
@@ -60,7 +61,14 @@ impl NodeClasses {
     }
 
     pub fn owns_claim(&self, claim: &NodeClaim) -> bool {
-        let class = &claim.spec.node_class_ref;
+        self.has_kind_of(&claim.spec.node_class_ref)
+    }
+
+    pub fn owns_pool(&self, pool: &NodePool) -> bool {
+        self.has_kind_of(&pool.spec.template.spec.node_class_ref)
+    }
+
+    fn has_kind_of(&self, class: &NodeClassReference) -> bool {
         self.kinds.iter().any(|(group, kind)| *group == class.group && *kind == class.kind)
     }
 }
@@ -138,7 +146,7 @@ impl Stage {
 }
 
 /// A Node of ours that does not yet say which machine it is, or of which type, would be taken for something else.
-fn is_admitted(node: &v1::Node, classes: &NodeClasses) -> bool {
+pub(crate) fn is_admitted(node: &v1::Node, classes: &NodeClasses) -> bool {
     let labels = node.metadata.labels.as_ref();
     let label = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
     if !classes.owns_node(node) && label(NODE_POOL).is_none() {

@@ -17,7 +17,7 @@ use model::why::PodProblem;
 
 use super::affinity::Neighbour;
 use super::resources::{Origin, requests};
-use super::spread::{self, Workloads};
+use super::spread::{self, Controller, Member, Workloads};
 use super::volume::{self, Storage};
 use super::{Lowered, Oddities, created, instant, labels, problems, wants};
 
@@ -54,7 +54,9 @@ fn lower(pod: &wire::Pod, origin: Origin<'_>, around: &Surroundings<'_>) -> Lowe
     let neighbour = Neighbour { namespace: &name.namespace, labels: &pod_labels, namespaces: around.namespaces };
     let mut wants = wants::wants(spec, &neighbour, volumes.volumes, &mut oddities);
     if wants.spread.is_empty() {
-        wants.spread = spread::default_spread(pod, around.default_spread, around.workloads.get(&name.namespace));
+        let controller = Controller::of(&pod.metadata);
+        let member = Member { labels: &pod_labels, controller: controller.as_ref() };
+        wants.spread = spread::default_spread(member, around.default_spread, around.workloads.get(&name.namespace));
     }
     let problems = if problems::wants_other_nodes(&wants) {
         // Its author knows; anything else that may be wrong is not ours to report.
@@ -88,7 +90,7 @@ pub(super) fn name(metadata: &ObjectMeta) -> PodName {
     PodName::new(namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
-fn condition<'a>(pod: &'a wire::Pod, type_: &str) -> Option<&'a PodCondition> {
+pub(super) fn condition<'a>(pod: &'a wire::Pod, type_: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == type_)
 }
 

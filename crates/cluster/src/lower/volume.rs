@@ -5,6 +5,7 @@ mod combine;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use api::labels::normalized;
 use k8s_openapi::api::core::v1::{
@@ -64,33 +65,57 @@ const MIGRATED: [(&str, &str); 7] = [
 ];
 
 pub(super) fn of_pod(spec: &PodSpec, owner: &Owner<'_>, storage: &Storage, oddities: &mut Oddities<'_>) -> PodVolumes {
-    let mut attached = inline(spec, owner.uid);
-    let mut places = Vec::new();
-    let mut problems = Vec::new();
-    for (volume, claim_name) in claimed(spec, owner.name) {
-        let mut complain = |text: String| {
-            problems.push(PodProblem::Volume { volume: volume.name.as_str().into(), text: text.into() });
-        };
-        let claims = storage.claims.get(owner.namespace);
-        let Some(wire) = claims.and_then(|claims| claims.get(&claim_name)) else {
-            complain(format!("claim {}/{claim_name} does not exist", owner.namespace));
-            continue;
-        };
-        let claim = Claim::of(wire, storage);
-        if let Some(problem) = claim.problem(&storage.refused) {
-            complain(format!("claim {}/{claim_name} {problem}", owner.namespace));
-        }
-        if let Some(driver) = claim.driver() {
-            // By claim and not by volume: the claim keeps its name when it gets its volume.
-            attach(&mut attached, driver, format!("{}/{claim_name}", owner.namespace));
-        }
-        places.push(claim.places());
+    Mounts::of(spec, owner).look_up(owner.namespace, storage, oddities)
+}
+
+/// What a pod says of its volumes, without what the cluster knows of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mounts {
+    /// Volumes behind claims: the volume's name and the claim's.
+    claimed: Vec<(Arc<str>, Arc<str>)>,
+    inline: Attachments,
+}
+
+impl Mounts {
+    pub(super) fn of(spec: &PodSpec, owner: &Owner<'_>) -> Self {
+        let claimed = claimed(spec, owner.name).map(|(volume, claim)| (volume.name.as_str().into(), claim.into()));
+        Self { claimed: claimed.collect(), inline: inline(spec, owner.uid) }
     }
-    let combined = combine::all_of(places);
-    if combined.is_cut {
-        oddities.note("spec.volumes", "too many combinations of places; the first of them are used");
+
+    /// The names of the claims, all in the pod's namespace.
+    pub(super) fn claims(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.claimed.iter().map(|(_, claim)| claim)
     }
-    PodVolumes { volumes: Volumes { alternatives: combined.alternatives, attached }, problems }
+
+    pub(super) fn look_up(&self, namespace: &Namespace, storage: &Storage, oddities: &mut Oddities<'_>) -> PodVolumes {
+        let mut attached = self.inline.clone();
+        let mut places = Vec::new();
+        let mut problems = Vec::new();
+        for (volume, claim_name) in &self.claimed {
+            let mut complain = |text: String| {
+                problems.push(PodProblem::Volume { volume: volume.clone(), text: text.into() });
+            };
+            let claims = storage.claims.get(namespace);
+            let Some(wire) = claims.and_then(|claims| claims.get(&**claim_name)) else {
+                complain(format!("claim {namespace}/{claim_name} does not exist"));
+                continue;
+            };
+            let claim = Claim::of(wire, storage);
+            if let Some(problem) = claim.problem(&storage.refused) {
+                complain(format!("claim {namespace}/{claim_name} {problem}"));
+            }
+            if let Some(driver) = claim.driver() {
+                // By claim and not by volume: the claim keeps its name when it gets its volume.
+                attach(&mut attached, driver, format!("{namespace}/{claim_name}"));
+            }
+            places.push(claim.places());
+        }
+        let combined = combine::all_of(places);
+        if combined.is_cut {
+            oddities.note("spec.volumes", "too many combinations of places; the first of them are used");
+        }
+        PodVolumes { volumes: Volumes { alternatives: combined.alternatives, attached }, problems }
+    }
 }
 
 /// Volumes behind a claim, with the claim's name.

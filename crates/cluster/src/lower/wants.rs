@@ -13,27 +13,33 @@ use super::{Oddities, requirements, taints};
 
 /// Everything but spreads that nobody wrote into the pod.
 pub(super) fn wants(spec: &PodSpec, neighbour: &Neighbour<'_>, volumes: Volumes, oddities: &mut Oddities<'_>) -> Wants {
-    let affinity = spec.affinity.as_ref();
-    let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    Wants {
+    let mut wants = Wants {
         selector: requirements::of_selector(spec.node_selector.as_ref()),
         terms: required_terms(spec),
-        preferred_nodes: preferred_nodes(affinity),
+        preferred_nodes: preferred_nodes(spec.affinity.as_ref()),
         tolerations: taints::tolerations(spec, oddities),
         spread: spec.topology_spread_constraints.iter().flatten().map(|wire| neighbour.spread(wire)).collect(),
-        together: neighbour
-            .terms(together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref())),
-        apart: neighbour
-            .terms(apart.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref())),
-        preferred_together: neighbour
-            .weighted(together.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_ref())),
-        preferred_apart: neighbour
-            .weighted(apart.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_ref())),
         ports: host_ports(spec, oddities),
         volumes,
         has_resource_claims: has_resource_claims(spec),
-    }
+        ..Wants::default()
+    };
+    set_company(&mut wants, spec.affinity.as_ref(), neighbour);
+    wants
+}
+
+/// Whom the pod wants near and whom far.
+pub(super) fn set_company(wants: &mut Wants, affinity: Option<&Affinity>, neighbour: &Neighbour<'_>) {
+    let together = affinity.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let apart = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    wants.together =
+        neighbour.terms(together.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref()));
+    wants.apart =
+        neighbour.terms(apart.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_ref()));
+    wants.preferred_together = neighbour
+        .weighted(together.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_ref()));
+    wants.preferred_apart =
+        neighbour.weighted(apart.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_ref()));
 }
 
 pub(super) fn required_terms(spec: &PodSpec) -> Vec<Requirements> {

@@ -113,3 +113,25 @@ fn the_newest_of_its_own_pods_speaks_for_a_daemon_set() {
     assert_eq!(name(&pods[2..]), None);
     assert_eq!(name(&[]), None);
 }
+
+#[test]
+fn a_pod_that_is_lowered_already_tells_the_same() {
+    let around = (api::labels::LabelRules::default(), Default::default(), Default::default(), Default::default());
+    let around = pod::Surroundings {
+        rules: &around.0,
+        namespaces: &around.1,
+        storage: &around.2,
+        workloads: &around.3,
+        default_spread: &[],
+    };
+    let terms = json!([{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]);
+    let set = set(json!({"containers": [], "affinity": affinity(terms)}));
+    let pinned = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]);
+    let wire = live(json!({
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}, "ports": [{"containerPort": 1, "hostPort": 9}]}],
+        "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "affinity": affinity(pinned),
+        "resourceClaims": [{"name": "gpu"}],
+    }));
+    let lowered = pod::pod(&wire, &around).value;
+    assert_eq!(with_live_pod(&daemon(&set, None).value, &lowered), daemon(&set, Some(&wire)).value);
+}

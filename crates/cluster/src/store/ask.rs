@@ -1,0 +1,264 @@
+//! What duties ask of the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{CapacityBuffer, NodeClaim, NodePool};
+use k8s_openapi::api::core::v1::Node as WireNode;
+use model::ids::{NodeName, PodName, PoolName};
+use model::node::Progress;
+use model::overlay::Overlay;
+use model::pod::{Owner, Pod};
+use model::resources::Resources;
+use model::snapshot::{PodBudget, Snapshot};
+use model::time::Instant;
+
+use super::{Attachment, Machine, NodeClass, PodTimes, Store, on_machine};
+use crate::lower::eligible::{is_currently_reschedulable, is_provisionable};
+use crate::lower::facts::PodFacts;
+use crate::object::Kind;
+
+/// Pods that need a place, and the world that they need it in.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub snapshot: Arc<Snapshot>,
+    /// Waiting, and fit for us.
+    pub pending: Vec<Arc<Pod>>,
+    /// On machines that are leaving, and able to move now.
+    pub displaced: Vec<Arc<Pod>>,
+    /// Standing for room that buffers keep.
+    pub buffered: Vec<Arc<Pod>>,
+    /// Waiting, but with a problem that is not ours to solve.
+    pub ignored: Vec<Arc<Pod>>,
+}
+
+impl Batch {
+    /// All that need a place.
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pending.iter().chain(&self.displaced).chain(&self.buffered)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pods().next().is_none()
+    }
+}
+
+/// What the pods of a node ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub requests: Resources,
+    /// The part of it that daemons ask for.
+    pub daemons: Resources,
+    pub pods: usize,
+}
+
+/// What a pool's machines have together, without those that are leaving.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolUsage {
+    pub capacity: Resources,
+    /// How many machines that is.
+    pub nodes: i64,
+    /// Machines that were asked for and of which nobody knows yet what they will be.
+    pub unlaunched: i64,
+}
+
+/// A pool's claims by what is to become of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolClaims {
+    pub active: BTreeSet<NodeName>,
+    pub deleting: BTreeSet<NodeName>,
+    /// To go as soon as their replacements are there.
+    pub replacing: BTreeSet<NodeName>,
+}
+
+impl Store {
+    /// Everything that a pass needs, all of one moment.
+    pub fn batch(&mut self, now: Instant) -> Batch {
+        let snapshot = self.snapshot(now);
+        let (pending, ignored) = self.provisionable().partition(|pod| pod.problems.is_empty());
+        Batch {
+            pending,
+            ignored,
+            displaced: self.displaced(now),
+            buffered: self.buffers.pods().values().cloned().collect(),
+            snapshot,
+        }
+    }
+
+    /// Pods that wait for a node that only we could bring, those with problems included.
+    pub fn provisionable(&self) -> impl Iterator<Item = Arc<Pod>> + '_ {
+        self.pods.unbound().filter(|entry| is_provisionable(&entry.pod)).map(|entry| entry.pod.clone())
+    }
+
+    /// Pods of leaving machines that would move now if they had a place.
+    pub fn displaced(&self, now: Instant) -> Vec<Arc<Pod>> {
+        let budgets: Vec<Arc<PodBudget>> = self.budgets.values().cloned().collect();
+        let pods = self.leaving.iter().flat_map(|node| self.pods.on_node(node)).map(|entry| &entry.pod);
+        pods.filter(|pod| is_currently_reschedulable(pod, &budgets, now)).cloned().collect()
+    }
+
+    pub fn pod(&self, name: &PodName) -> Option<(&Arc<Pod>, &PodFacts)> {
+        self.pods.get(name).map(|entry| (&entry.pod, &entry.facts))
+    }
+
+    pub fn pod_times(&self, name: &PodName) -> Option<&PodTimes> {
+        self.times.get(name)
+    }
+
+    pub fn pod_count(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Pods that nobody has bound to a node yet, whatever they wait for.
+    pub fn unbound_pods(&self) -> impl Iterator<Item = (&Arc<Pod>, &PodFacts)> {
+        self.pods.unbound().map(|entry| (&entry.pod, &entry.facts))
+    }
+
+    /// Pods bound to a node that have not ended.
+    pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = (&Arc<Pod>, &PodFacts)> {
+        self.pods.on_node(node).map(|entry| (&entry.pod, &entry.facts))
+    }
+
+    pub fn usage(&self, node: &NodeName) -> Usage {
+        self.pods.on_node(node).fold(Usage::default(), |sum, entry| {
+            let daemons = match entry.pod.owner {
+                Owner::DaemonSet => sum.daemons.plus(&entry.pod.requests),
+                _ => sum.daemons,
+            };
+            Usage { requests: sum.requests.plus(&entry.pod.requests), daemons, pods: sum.pods + 1 }
+        })
+    }
+
+    /// The PersistentVolumes that a pod holds.
+    pub fn volumes_of(&self, pod: &PodName) -> Vec<&str> {
+        let ties = self.pods.get(pod).and_then(|entry| entry.ties.as_ref());
+        let claims = ties.into_iter().flat_map(|ties| ties.claims());
+        let claim = |name: &Arc<str>| PodName { namespace: pod.namespace.clone(), name: name.clone() };
+        claims.filter_map(|name| self.volumes.volume_of(&claim(name))).collect()
+    }
+
+    pub fn attachments_on(&self, node: &NodeName) -> impl Iterator<Item = &Attachment> {
+        self.volumes.attachments(node)
+    }
+
+    /// All machines by the names that snapshots have them under.
+    pub fn machines(&self) -> &BTreeMap<NodeName, Machine> {
+        self.machines.shown()
+    }
+
+    /// The machine that a claim is or will be.
+    pub fn machine_of_claim(&self, claim: &NodeName) -> Option<&Machine> {
+        self.machines.of_claim(claim)
+    }
+
+    /// A Node as it came, without what nobody here reads; it has its version and may be patched from.
+    pub fn node(&self, name: &NodeName) -> Option<&Arc<WireNode>> {
+        self.machines.node(name)
+    }
+
+    pub fn nodes(&self) -> &BTreeMap<NodeName, Arc<WireNode>> {
+        self.machines.nodes()
+    }
+
+    /// A claim of ours as it came.
+    pub fn claim(&self, name: &NodeName) -> Option<&Arc<NodeClaim>> {
+        self.machines.claim(name)
+    }
+
+    pub fn claims(&self) -> &BTreeMap<NodeName, Arc<NodeClaim>> {
+        self.machines.claims()
+    }
+
+    /// Nodes that say they are this machine; more than one is a fault in the cluster.
+    pub fn nodes_with_id(&self, provider_id: &str) -> impl Iterator<Item = &NodeName> {
+        self.machines.nodes_with_id(provider_id)
+    }
+
+    pub fn claims_with_id(&self, provider_id: &str) -> impl Iterator<Item = &NodeName> {
+        self.machines.claims_with_id(provider_id)
+    }
+
+    /// A pool of ours as it came.
+    pub fn node_pool(&self, name: &PoolName) -> Option<&Arc<NodePool>> {
+        self.pools.wires().get(name)
+    }
+
+    pub fn node_pools(&self) -> &BTreeMap<PoolName, Arc<NodePool>> {
+        self.pools.wires()
+    }
+
+    pub fn node_class(&self, kind: Kind, name: &str) -> Option<&Arc<NodeClass>> {
+        self.pools.class(kind, name)
+    }
+
+    pub fn overlays(&self) -> impl Iterator<Item = &Arc<Overlay>> {
+        self.overlays.values()
+    }
+
+    pub fn buffer(&self, key: &PodName) -> Option<&Arc<CapacityBuffer>> {
+        self.buffers.get(key)
+    }
+
+    pub fn buffers(&self) -> impl Iterator<Item = (&PodName, &Arc<CapacityBuffer>)> {
+        self.buffers.iter()
+    }
+
+    /// The newest pod of a DaemonSet that is there.
+    pub fn newest_daemon_pod(&self, set: &PodName) -> Option<&Arc<Pod>> {
+        self.daemons.newest(set).and_then(|name| self.pods.get(name)).map(|entry| &entry.pod)
+    }
+
+    /// What pools have. A pool without any machine is not named.
+    pub fn pool_usage(&self) -> BTreeMap<PoolName, PoolUsage> {
+        let mut pools: BTreeMap<PoolName, PoolUsage> = BTreeMap::new();
+        for machine in self.machines.shown().values().filter(|machine| !machine.node.is_leaving) {
+            let Some(pool) = &machine.node.pool else { continue };
+            let usage = pools.entry(pool.clone()).or_default();
+            if let Progress::Unlaunched { .. } = machine.node.progress {
+                usage.unlaunched += 1;
+            } else {
+                usage.nodes += 1;
+                usage.capacity = usage.capacity.plus(&machine.node.capacity);
+            }
+        }
+        pools
+    }
+
+    pub fn pool_claims(&self, pool: &PoolName) -> PoolClaims {
+        let mut found = PoolClaims::default();
+        let of_pool = |claim: &NodeClaim| on_machine::pool_of(claim).as_deref() == Some(pool.as_str());
+        for (name, claim) in self.machines.claims().iter().filter(|(_, claim)| of_pool(claim)) {
+            let is_going = claim.metadata.deletion_timestamp.is_some() || self.assumed.marks().contains_key(name);
+            let set = if is_going {
+                &mut found.deleting
+            } else if self.assumed.is_replacing(name) {
+                &mut found.replacing
+            } else {
+                &mut found.active
+            };
+            set.insert(name.clone());
+        }
+        found
+    }
+
+    /// Whether everything that is expected has been listed once.
+    pub fn is_synced(&self) -> bool {
+        self.missing_kinds().is_empty()
+    }
+
+    /// The kinds that are still waited for.
+    pub fn missing_kinds(&self) -> Vec<Kind> {
+        self.synced.missing().collect()
+    }
+
+    /// For how long something has been missing; nothing when all is there.
+    pub fn unsynced_for(&self, now: Instant) -> Option<Duration> {
+        self.synced.incomplete_for(now)
+    }
+
+    /// Waits no longer for a kind that the cluster does not have.
+    pub fn excuse(&mut self, kind: Kind) {
+        self.synced.excuse(kind);
+    }
+}

@@ -1,0 +1,170 @@
+//! How duties tell the store what they have done or decided, before the world shows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use api::NodeClaim;
+use model::ids::{NodeName, PodName, PoolName};
+use model::time::Instant;
+
+use super::Store;
+use super::on_machine::Cause;
+use super::times::Health;
+use crate::assume::Places;
+use crate::object::{Gone, Key, Kind};
+use crate::wake::Change;
+
+const REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";
+
+impl Store {
+    /// Takes in a claim that we have just created, as the API server answered. Until a watch shows it, it counts as made.
+    ///
+    /// A watch may have been faster, and the claim may even be gone again; then this is no news.
+    pub fn assume_claim(&mut self, claim: NodeClaim, now: Instant) -> Change {
+        let key = Key::new(Kind::NodeClaim, &claim.metadata);
+        let (name, uid) = (NodeName::from(&*key.name), claim.metadata.uid.clone());
+        let is_known = |store: &Self| store.machines.claim(&name).is_some_and(|known| known.metadata.uid == uid);
+        let was_known = is_known(self);
+        let change = self.apply(claim, now);
+        if !was_known && is_known(self) {
+            self.assumed.expect_claim(&name, now);
+        }
+        change
+    }
+
+    /// Claims that no watch has shown in time. Ask the API server: apply what it answers, or forget the claim.
+    pub fn overdue_claims(&self, now: Instant) -> Vec<NodeName> {
+        self.assumed.overdue(now).cloned().collect()
+    }
+
+    /// Drops a claim that we created and that is not there. One that a watch has shown stays until a watch says otherwise.
+    pub fn forget_claim(&mut self, name: &NodeName, now: Instant) -> Change {
+        if !self.assumed.is_unseen(name) {
+            return Change::default();
+        }
+        self.delete(&Gone { key: claim_key(name), uid: None, version: None }, now)
+    }
+
+    /// Counts machines as leaving, by their claims, until somebody deletes them, takes it back, or does not renew it.
+    pub fn mark_for_deletion<'a>(
+        &mut self,
+        claims: impl IntoIterator<Item = &'a NodeName>,
+        until: Instant,
+        now: Instant,
+    ) -> Change {
+        let known = claims.into_iter().filter(|name| self.machines.claim(name).is_some());
+        let names: Vec<NodeName> = known.cloned().collect();
+        names.iter().for_each(|name| self.assumed.mark(name, until));
+        self.see_claims(&names, now)
+    }
+
+    pub fn unmark<'a>(&mut self, claims: impl IntoIterator<Item = &'a NodeName>, now: Instant) -> Change {
+        let names: Vec<NodeName> = claims.into_iter().filter(|name| self.assumed.unmark(name)).cloned().collect();
+        self.see_claims(&names, now)
+    }
+
+    fn see_claims(&mut self, claims: &[NodeName], now: Instant) -> Change {
+        let shown =
+            claims.iter().filter_map(|name| self.machines.of_claim(name)).map(|machine| machine.node.name.clone());
+        let names: BTreeSet<NodeName> = shown.chain(claims.iter().cloned()).collect();
+        let mut change = Change::default();
+        self.look_again(&names, Cause::Mark, now, &mut change);
+        change
+    }
+
+    /// A claim of a static pool waits for its replacement. Until then it counts neither as one to keep nor as one to go.
+    pub fn begin_replacing(&mut self, claim: &NodeName, until: Instant) {
+        self.assumed.begin_replacing(claim, until);
+    }
+
+    pub fn end_replacing(&mut self, claim: &NodeName) {
+        self.assumed.end_replacing(claim);
+    }
+
+    /// Notes that a pod was planned onto a machine, which is then left alone for a while. Says how long the first decision
+    /// on the pod took, once.
+    pub fn nominate(&mut self, pod: &PodName, place: &NodeName, now: Instant) -> Option<Duration> {
+        // Pods that stand for a buffer's room hold no machine back.
+        let entry = self.pods.get(pod)?;
+        let is_bound = entry.pod.node.is_some();
+        self.assumed.nominate(place, now.plus(self.settings.nomination));
+        if is_bound {
+            return None;
+        }
+        self.times.see(pod, now);
+        self.times.place(pod, place, self.health_of(place), now)
+    }
+
+    /// Notes that there is no place for a pod. Says how long the first decision took, once.
+    pub fn refuse(&mut self, pod: &PodName, now: Instant) -> Option<Duration> {
+        let is_waiting = self.pods.get(pod).is_some_and(|entry| entry.pod.node.is_none());
+        if is_waiting { self.times.refuse(pod, now) } else { None }
+    }
+
+    fn health_of(&self, place: &NodeName) -> Health {
+        let machine = self.machines.shown().get(place).or_else(|| self.machines.of_claim(place));
+        let pool = machine.and_then(|machine| self.pools.wires().get(machine.node.pool.as_ref()?));
+        let mut conditions =
+            pool.and_then(|pool| pool.status.as_ref()).into_iter().flat_map(|status| &status.conditions);
+        let is_good = conditions.any(|condition| condition.type_ == REGISTRATION_HEALTHY && condition.is_true());
+        if is_good { Health::Good } else { Health::Unknown }
+    }
+
+    /// Whether pods are about to come to a machine, under the name that it has now or had when they were planned.
+    pub fn is_nominated(&self, name: &NodeName, now: Instant) -> bool {
+        let claim = self.machines.shown().get(name).and_then(|machine| machine.claim.as_ref());
+        std::iter::once(name).chain(claim).any(|name| self.assumed.is_nominated(name, now))
+    }
+
+    /// Permission to create at most `wanted` nodes of a pool within its limit. What is granted must be given back, whether
+    /// the nodes were created or not: those that were are then counted as themselves.
+    pub fn reserve_nodes(&mut self, pool: &PoolName, limit: Option<i64>, wanted: i64) -> i64 {
+        let claims = self.pool_claims(pool);
+        let present = claims.active.len() + claims.deleting.len() + claims.replacing.len();
+        let present = i64::try_from(present).unwrap_or(i64::MAX);
+        self.assumed.reserve(pool, Places { limit, present, wanted })
+    }
+
+    pub fn release_nodes(&mut self, pool: &PoolName, count: i64) {
+        self.assumed.release(pool, count);
+    }
+
+    /// How many of the buffers' pods fit on each node; replaces what was known.
+    pub fn set_buffered(&mut self, counts: BTreeMap<NodeName, u32>) {
+        self.assumed.set_buffered(counts);
+    }
+
+    pub fn buffered_on(&self, node: &NodeName) -> u32 {
+        self.assumed.buffered(node)
+    }
+
+    /// A number that stays the same while nothing has happened that could make a disruption worth while. It changes after
+    /// five minutes in any case.
+    pub fn quiet_mark(&mut self, now: Instant) -> u64 {
+        self.quiet.mark(now)
+    }
+
+    /// Makes disruption look again.
+    pub fn end_quiet(&mut self, now: Instant) {
+        self.quiet.disturb(now);
+    }
+
+    pub(super) fn run_out(&mut self, now: Instant) {
+        self.versions.forget_until(now);
+        let ended = self.assumed.run_out(now);
+        for name in &ended.unseen {
+            // Nobody has looked, so a watch that was only slow may still bring it back.
+            let mut change = Change::default();
+            self.remove(&claim_key(name), now, &mut change);
+            self.untold.add(change);
+        }
+        if !ended.marks.is_empty() {
+            let change = self.see_claims(&ended.marks, now);
+            self.untold.add(change);
+        }
+    }
+}
+
+fn claim_key(name: &NodeName) -> Key {
+    Key { kind: Kind::NodeClaim, namespace: "".into(), name: name.as_str().into() }
+}

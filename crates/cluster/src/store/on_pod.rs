@@ -1,0 +1,149 @@
+//! What happens when a pod comes, changes or goes, or when something changes that decides what it means.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod as WirePod;
+use model::ids::PodName;
+use model::pod::{Life, Owner, Pod, Readiness};
+use model::time::Instant;
+
+use super::versions::Stamp;
+use super::{Store, surroundings};
+use crate::lower::eligible::is_provisionable;
+use crate::lower::facts::{Moments, facts, moments};
+use crate::lower::pod::pod as lower;
+use crate::lower::ties::Ties;
+use crate::object::{Key, Kind, version};
+use crate::wake::{Change, Duty, Milestone, Step};
+
+/// How a pod leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Departure {
+    /// It has ended. It holds nothing any more, whoever keeps it for its logs.
+    Ended,
+    Deleted,
+}
+
+impl Store {
+    pub(super) fn take_pod(&mut self, wire: &WirePod, now: Instant, change: &mut Change) {
+        let around = surroundings(&self.settings, &self.namespaces, &self.volumes, &self.workloads);
+        let lowered = lower(wire, &around);
+        let (pod, version) = (lowered.value, version(&wire.metadata));
+        let name = pod.name.clone();
+        if pod.life == Life::Terminal {
+            // Its later states would count, should there be any; only its earlier ones come too late.
+            let stamp = Stamp { version, uid: None };
+            self.versions.bury(Key::of_pod(&name), stamp, now);
+            self.drop_pod(&name, Departure::Ended, now, change);
+            return;
+        }
+        let ties = Ties::of(wire, &pod, &around);
+        let before = self.pods.get(&name).map(|entry| entry.pod.clone());
+        if before.as_ref().is_some_and(|before| before.uid != pod.uid) {
+            // Another pod has the name now, and nobody told us that the first one went.
+            self.drop_pod(&name, Departure::Deleted, now, change);
+        }
+        let before = before.filter(|before| before.uid == pod.uid);
+        let set_before = self.pods.get(&name).and_then(|entry| self.daemons.remove_pod(entry));
+        self.pods.put(pod, facts(wire), ties, version);
+        let Some(entry) = self.pods.get(&name) else { return };
+        let after = entry.pod.clone();
+        let set_after = self.daemons.add_pod(entry);
+        if let Some(before) = &before {
+            self.note_milestones(before, &after, moments(wire), now, change);
+        }
+        for set in set_before.into_iter().chain(set_after) {
+            self.see_daemon_set(&set, now, change);
+        }
+        if before.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &after)) {
+            change.oddities.extend(lowered.oddities);
+            self.note_pod(before.as_deref(), &after, now, change);
+        }
+    }
+
+    pub(super) fn drop_pod(&mut self, name: &PodName, departure: Departure, now: Instant, change: &mut Change) {
+        let Some(entry) = self.pods.remove(name) else { return };
+        self.snapshots.touch_pod(name);
+        self.times.forget(name);
+        if let Some(set) = self.daemons.remove_pod(&entry) {
+            self.see_daemon_set(&set, now, change);
+        }
+        let Some(node) = &entry.pod.node else { return };
+        self.disturb(now, change);
+        if departure == Departure::Ended && entry.pod.owner != Owner::DaemonSet {
+            change.wake(Duty::PodEvent(node.clone()));
+        }
+        if self.leaving.contains(node) {
+            change.wake(Duty::Node(node.clone()));
+        }
+    }
+
+    /// Looks at pods again whose surroundings have changed.
+    pub(super) fn renew_pods(&mut self, names: BTreeSet<PodName>, now: Instant, change: &mut Change) {
+        for name in names {
+            let around = surroundings(&self.settings, &self.namespaces, &self.volumes, &self.workloads);
+            let Some(entry) = self.pods.get(&name) else { continue };
+            let Some(ties) = &entry.ties else { continue };
+            let before = entry.pod.clone();
+            let lowered = ties.renewed(&before, entry.facts.owner.as_deref(), &around);
+            if lowered.value == *before {
+                continue;
+            }
+            change.oddities.extend(lowered.oddities);
+            self.pods.renew(lowered.value);
+            let Some(entry) = self.pods.get(&name) else { continue };
+            let (after, set) = (entry.pod.clone(), entry.daemon_set());
+            if let Some(set) = set {
+                self.see_daemon_set(&set, now, change);
+            }
+            self.note_pod(Some(&before), &after, now, change);
+        }
+    }
+
+    fn note_pod(&mut self, before: Option<&Pod>, after: &Pod, now: Instant, change: &mut Change) {
+        self.snapshots.touch_pod(&after.name);
+        if is_provisionable(after) {
+            self.times.see(&after.name, now);
+            change.wake(Duty::Provision(after.uid.clone()));
+        }
+        let Some(node) = &after.node else { return };
+        if self.leaving.contains(node) {
+            change.wake(Duty::Node(node.clone()));
+        }
+        let has_come = match before {
+            Some(before) => before.node.is_none(),
+            // What the first list shows has been there before us.
+            None => self.synced.has_listed(Kind::Pod),
+        };
+        let begins_to_go = before.is_some_and(|before| before.life == Life::Active && after.life != Life::Active);
+        if has_come {
+            self.disturb(now, change);
+        }
+        if (has_come || begins_to_go) && after.owner != Owner::DaemonSet {
+            change.wake(Duty::PodEvent(node.clone()));
+        }
+    }
+
+    fn note_milestones(&mut self, before: &Pod, after: &Pod, moments: Moments, now: Instant, change: &mut Change) {
+        let times = self.times.get(&after.name).cloned();
+        let mut reach = |step: Step, at: Option<Instant>| {
+            let at = at.unwrap_or(now);
+            change.milestones.push(Milestone {
+                pod: after.name.clone(),
+                step,
+                waited: at.since(moments.created),
+                since_placed: times.as_ref().and_then(|times| Some(at.since(times.placed?))),
+                since_placed_well: times.as_ref().and_then(|times| Some(at.since(times.placed_well?))),
+            });
+        };
+        if before.node.is_none() && after.node.is_some() {
+            reach(Step::Bound, moments.bound);
+        }
+        if before.is_ready != Readiness::Ready && after.is_ready == Readiness::Ready {
+            reach(Step::Started, moments.ready);
+            // Nothing is measured after this.
+            self.times.forget(&after.name);
+        }
+    }
+}
