@@ -1,8 +1,8 @@
 //! Where pods go.
 //!
 //! `solve` answers one question about one snapshot. It works on numbers (`world`), seats pods one by one, most important
-//! first (`greedy`), and writes the result down in words (`finish`) with a reason for every pod that stays without a place
-//! (`explain`).
+//! first (`greedy`), thinks again where pods are left (`search`), and writes the result down in words (`finish`) with a
+//! reason for every pod that stays without a place (`explain`).
 
 mod bits;
 mod claims;
@@ -56,6 +56,7 @@ pub fn solve(snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) 
     pods.dedup_by(|a, b| a.name == b.name);
     let world = World::build(snapshot, pods, &question.without);
     let mut greedy = Greedy::new(&world, question.effort);
-    greedy.run(cancel);
-    finish::finish(search::improved(greedy, question.effort, cancel))
+    let is_complete = greedy.run(cancel).is_ok();
+    let best = if is_complete { search::improved(greedy, question.effort, cancel) } else { greedy };
+    finish::finish(best)
 }

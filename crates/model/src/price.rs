@@ -44,7 +44,7 @@ impl Price {
         self.0
     }
 
-    /// For people, metrics and rules of thumb; no two prices are compared through this.
+    /// For people, metrics and rules of thumb such as a claim's goal; which of two prices is less is never asked of this.
     pub fn dollars(self) -> f64 {
         self.0 as f64 / PICO_PER_DOLLAR as f64
     }

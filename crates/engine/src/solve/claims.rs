@@ -164,7 +164,9 @@ impl View<'_, '_> {
     ) -> Result<(OutlookId, usize), Refusal> {
         let labelled = self.labelled(claim, candidate, place).ok_or(Refusal::Final)?;
         // What cannot hold the pod whatever its neighbours do need not be asked about them.
-        let step = self.step(claim, candidate, labelled).ok_or(Refusal::Final)?;
+        // Limits can ease: another claim may settle for a smaller machine.
+        let lasting = if self.limits.may_bind(claim.template) { Refusal::ForNow } else { Refusal::Final };
+        let step = self.step(claim, candidate, labelled).ok_or(lasting)?;
         for rule in self.rules(candidate) {
             if self.topology.groups[rule.group()].key.is_none() && !self.topology.holds_on_host(rule, candidate.place) {
                 return Err(if self.topology.is_lasting(rule) { Refusal::Final } else { Refusal::ForNow });

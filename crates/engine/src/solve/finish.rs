@@ -36,7 +36,7 @@ struct Draft {
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
-    let counted: BTreeSet<Key> = greedy.topology.groups.iter().filter_map(|group| group.key).collect();
+    let counted: BTreeSet<Key> = greedy.topology.groups.iter().flat_map(|group| group.keys()).collect();
     let mut drafts = Vec::new();
     for number in 0..greedy.claims.len() {
         let mut draft = spelled_out(&greedy, &greedy.claims[number], &counted);

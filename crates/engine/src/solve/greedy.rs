@@ -158,15 +158,15 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     /// Seats pods, one level of priority after the other. Whoever is left is asked again with the next level, because the
     /// company that it waits for may be less important; but nobody less important is seated before it had its chance.
-    pub(crate) fn run(&mut self, cancel: &AtomicBool) {
+    ///
+    /// Fails when it ends early; what was seated until then stays.
+    pub(crate) fn run(&mut self, cancel: &AtomicBool) -> Result<(), OutOfEffort> {
         let mut waiting: Vec<usize> = Vec::new();
         for level in self.queue().chunk_by(|a, b| self.world.pods[*a].priority == self.world.pods[*b].priority) {
             waiting.extend(level);
-            match self.seat_all(waiting, cancel) {
-                Ok(left) => waiting = left,
-                Err(OutOfEffort) => return,
-            }
+            waiting = self.seat_all(waiting, cancel)?;
         }
+        Ok(())
     }
 
     /// Seats pods until a whole round seats nobody more, and returns who is left.
@@ -361,7 +361,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let after = outlooks.get(narrowing.outlook);
         match bound {
             Bound::Price => self.cheapest(claim).is_some_and(|step| after.ladder[narrowing.step].price <= step.price),
-            Bound::Goal => narrowing.outlook == claim.outlook || after.machines.contains(claim.goal),
+            Bound::Goal => after.machines.contains(claim.goal),
             Bound::Anything => true,
         }
     }

@@ -64,7 +64,8 @@ impl Limits {
     /// Whether some machine of a template could be too much for its pool now.
     pub(crate) fn may_bind(&self, template: usize) -> bool {
         let left = &self.left[template];
-        left.nodes.is_some() || left.resources.iter().zip(&left.largest).any(|((_, left), largest)| left < largest)
+        left.nodes.is_some_and(|nodes| nodes < 1)
+            || left.resources.iter().zip(&left.largest).any(|((_, left), largest)| left < largest)
     }
 
     /// Keeps the machines that the pool can pay for, with what a claim holds already.

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::claims::Claim;
 use super::greedy::{Greedy, Habits, has_room};
@@ -29,15 +29,16 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
     let mut left: Vec<bool> = first.seats.iter().map(Option::is_none).collect();
     let mut kept = first;
     for attempt in 0..MOST_ATTEMPTS {
-        if !kept.has_hope() || steps >= most {
+        if steps >= most || cancel.load(Ordering::Relaxed) || !kept.has_hope() {
             break;
         }
         habits = next_habits(habits, &left, attempt);
         let mut next = kept.again(most - steps, habits.clone());
-        next.run(cancel);
+        let is_complete = next.run(cancel).is_ok();
         steps += next.steps;
         left = next.seats.iter().map(Option::is_none).collect();
-        if next.seated() > best {
+        // Half a plan may seat more important pods and none of the others.
+        if is_complete && next.seated() > best {
             best = next.seated();
             kept = next;
         }
@@ -111,7 +112,7 @@ enum Draw {
     Skip = 1,
 }
 
-/// Mostly nothing; now and then a few. The same for the same attempt and pod.
+/// Half the time nothing, else a few. The same for the same attempt and pod.
 fn drawn(attempt: u64, pod: usize, draw: Draw) -> u32 {
     let mixed = (attempt << 33 | (pod as u64) << 1 | draw as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40;

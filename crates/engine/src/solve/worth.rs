@@ -2,8 +2,8 @@
 //!
 //! Buying fractions of machines for everything that pods ask for is a small linear program; its dual gives one price per
 //! resource. A machine is worth what it holds at these prices, so a claim is filled for the machine that costs least for its
-//! worth, and cpu, memory and devices weigh as much as this menu makes them weigh. The numbers only guide: every plan is
-//! judged by its true price.
+//! worth, and cpu, memory and devices weigh as much as this menu makes them weigh. The numbers only guide: whether a pod fits
+//! and what a claim costs is never asked of them.
 
 /// Pivots after which the program is as good as solved.
 const MOST_PIVOTS: usize = 200;

@@ -320,6 +320,11 @@ impl Group {
         self.key.is_some() && !self.nodes.is_empty()
     }
 
+    /// The label that it counts by, and those that decide whether a node counts.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
+        self.key.into_iter().chain(self.nodes.iter().flatten().map(|mask| mask.key))
+    }
+
     pub(super) fn is_spread(&self) -> bool {
         matches!(self.identity, Identity::Spread { .. })
     }
