@@ -133,7 +133,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Self {
             world,
             limits,
-            reservations: Reservations::new(world),
+            reservations: world.reservations.clone(),
             outlooks: RefCell::default(),
             snug: Vec::new(),
             slack: Vec::new(),

@@ -12,6 +12,7 @@ use model::price::Price;
 use model::resources::{Resource, Resources};
 
 use super::bits::Bits;
+use super::reserve::Reservations;
 use super::words::{Key, Mask, Words};
 
 /// One way to buy a machine.
@@ -53,12 +54,12 @@ impl<'a> Machines<'a> {
         types: &[&'a Arc<InstanceType>],
         axes: &[Resource],
         words: &Words,
-        uses_reservations: bool,
+        reservations: &Reservations,
     ) -> Self {
         let mut shapes: BTreeMap<Vec<Mask>, usize> = BTreeMap::new();
         let mut all = Vec::new();
         for instance_type in types {
-            for (allocatable, offerings) in groups(instance_type, uses_reservations) {
+            for (allocatable, offerings) in groups(instance_type, reservations) {
                 let mut sales: Vec<Sale<'a>> = Vec::new();
                 for offering in offerings {
                     let masks = words.masks(&offering.requirements);
@@ -177,11 +178,13 @@ impl<'a> Machines<'a> {
 }
 
 /// The type's allocatable amounts with the available offerings that have them, the type's own amounts first.
-fn groups(instance_type: &Arc<InstanceType>, uses_reservations: bool) -> Vec<(Resources, Vec<&Offering>)> {
+fn groups<'a>(
+    instance_type: &'a Arc<InstanceType>,
+    reservations: &Reservations,
+) -> Vec<(Resources, Vec<&'a Offering>)> {
     let mut groups = vec![(instance_type.allocatable(), Vec::new())];
-    // A reservation without a machine left sells nothing.
-    let is_open = |offering: &&Offering| offering.reservation.as_ref().is_none_or(|r| uses_reservations && r.left > 0);
-    for offering in instance_type.offerings.iter().filter(|offering| offering.is_available).filter(is_open) {
+    let on_sale = instance_type.offerings.iter().filter(|offering| offering.is_available);
+    for offering in on_sale.filter(|offering| reservations.has_stock(offering)) {
         let allocatable = instance_type.allocatable_of(offering);
         match groups.iter_mut().find(|(present, _)| *present == allocatable) {
             Some((_, offerings)) => offerings.push(offering),

@@ -5,22 +5,23 @@
 //! them waits for the next pass instead of buying elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::ids::ReservationId;
 use model::instance::{CapacityType, Offering};
 use model::labels::{CAPACITY_TYPE, WellKnown};
 use model::node::{Node, Progress};
+use model::pool::Pool;
 use model::requirements::{Requirement, Undefined};
+use model::snapshot::Snapshot;
 
 use super::bits::Bits;
 use super::machines::Machines;
-use super::world::World;
 
 /// How many machines of each reservation nobody holds yet.
+#[derive(Clone)]
 pub(crate) struct Reservations {
     left: BTreeMap<ReservationId, u32>,
-    /// Those that had nothing left from the start; nobody waits for them.
-    spent: BTreeSet<ReservationId>,
 }
 
 /// Reserved machines suit, but all of them are spoken for.
@@ -29,27 +30,27 @@ pub(crate) struct AllHeld;
 
 impl Reservations {
     /// A reservation that several types or pools offer is one; the least that any of them says is left counts, and claims of
-    /// earlier plans that can only be bought reserved hold theirs still.
-    pub(crate) fn new(world: &World<'_>) -> Self {
+    /// earlier plans that can only be bought reserved hold theirs still. What has nothing left is as if it were not offered.
+    pub(crate) fn new(snapshot: &Snapshot, pools: &[&Arc<Pool>]) -> Self {
         let mut left: BTreeMap<ReservationId, u32> = BTreeMap::new();
-        if world.snapshot.policy.uses_reservations {
-            let types = world.pools.iter().flat_map(|pool| &pool.instance_types);
+        if snapshot.policy.uses_reservations {
+            let types = pools.iter().flat_map(|pool| &pool.instance_types);
             for reservation in types.flat_map(|offered| &offered.offerings).filter_map(|way| way.reservation.as_ref()) {
                 let least = left.entry(reservation.id.clone()).or_insert(reservation.left);
                 *least = (*least).min(reservation.left);
             }
         }
-        for id in world
-            .snapshot
-            .nodes
-            .values()
-            .filter(|node| !node.is_leaving)
-            .flat_map(|node| awaited(node, &world.snapshot.well_known))
-        {
+        let waiting = snapshot.nodes.values().filter(|node| !node.is_leaving);
+        for id in waiting.flat_map(|node| awaited(node, &snapshot.well_known)) {
             left.entry(id).and_modify(|left| *left = left.saturating_sub(1));
         }
-        let spent = left.iter().filter(|(_, left)| **left == 0).map(|(id, _)| id.clone()).collect();
-        Self { left, spent }
+        left.retain(|_, left| *left > 0);
+        Self { left }
+    }
+
+    /// Whether an offering can be bought at all: it is not reserved, or its reservation had something left.
+    pub(crate) fn has_stock(&self, offering: &Offering) -> bool {
+        offering.reservation.as_ref().is_none_or(|reservation| self.left.contains_key(&reservation.id))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -64,8 +65,7 @@ impl Reservations {
         kept: &Bits,
         shapes: &Bits,
     ) -> Result<BTreeSet<ReservationId>, AllHeld> {
-        let mut suited = usable(machines, kept, shapes);
-        suited.retain(|id| !self.spent.contains(id));
+        let suited = usable(machines, kept, shapes);
         let can_hold = |id: &&ReservationId| before.contains(*id) || self.left.get(*id).is_some_and(|left| *left > 0);
         let held: BTreeSet<ReservationId> = suited.iter().filter(can_hold).cloned().collect();
         let loses_last = !before.is_empty() && held.is_empty();

@@ -17,6 +17,7 @@ use model::volume::{AttachLimits, Attachments};
 
 use super::bits::Bits;
 use super::machines::Machines;
+use super::reserve::Reservations;
 use super::words::{ABSENT, Dictionary, Key, Words};
 
 /// Everything that does not change while a question is answered.
@@ -24,6 +25,8 @@ pub(crate) struct World<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) words: Words,
     pub(crate) machines: Machines<'a>,
+    /// What is left of reservations as the question is asked.
+    pub(crate) reservations: Reservations,
     /// Pools that may grow, in the order in which they are tried.
     pub(crate) pools: Vec<&'a Arc<Pool>>,
     /// Those of them that have something on sale.
@@ -94,11 +97,11 @@ impl<'a> World<'a> {
         let pools = usable_pools(snapshot);
         let words = collect_words(snapshot, &pools, &pods);
         let axes = collect_axes(snapshot, &pods);
-        let uses_reservations = snapshot.policy.uses_reservations;
-        let machines = Machines::build(&distinct_types(&pools), &axes, &words, uses_reservations);
+        let reservations = Reservations::new(snapshot, &pools);
+        let machines = Machines::build(&distinct_types(&pools), &axes, &words, &reservations);
         let (templates, sites) = (Vec::new(), Vec::new());
         let node_fee = snapshot.policy.node_fee.dollars();
-        let mut world = Self { snapshot, words, machines, pools, templates, sites, node_fee, pods };
+        let mut world = Self { snapshot, words, machines, reservations, pools, templates, sites, node_fee, pods };
         world.templates = world.pools.iter().filter_map(|pool| world.template(pool)).collect();
         world.sites = world.all_sites(without);
         world

@@ -323,6 +323,17 @@ fn a_machine_that_an_unlaunched_claim_holds_is_not_handed_out_again() {
     assert!(second.plan.claims.iter().all(|claim| claim.reservations.is_empty()), "{:#?}", second.plan.claims);
 }
 
+// 01/RSV-07
+#[test]
+fn who_can_only_have_a_reserved_machine_gets_none_that_is_awaited() {
+    let only = || reserved(shape("only"), &[("r-1", "test-zone-1", 1)]);
+    let fresh = || world(vec![pool("p").types(vec![only()]).requires(CAPACITY_TYPE, "In reserved")]);
+    let alone = |name: &str| pod(name).label("app", "x").apart(near(HOST, &APP));
+    let first = fresh().judged(vec![alone("first")]);
+    let second = fresh().asked_for(&first).judged(vec![alone("first"), alone("second")]);
+    assert!(!second.is_placed("second") && second.plan.claims.is_empty());
+}
+
 // 01/AFF-18
 #[test]
 fn a_pod_that_is_ending_still_keeps_others_away() {
