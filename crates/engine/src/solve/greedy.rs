@@ -96,6 +96,8 @@ struct Bid {
     pod: usize,
     class: usize,
     rung: usize,
+    /// Whether it passes over places that would take it.
+    is_choosy: bool,
 }
 
 /// How far a claim may be filled.
@@ -228,13 +230,18 @@ impl<'w, 'a> Greedy<'w, 'a> {
     /// Goes down the rungs, and on each through the places that are there, then to the pools.
     fn seat_choosing(&mut self, pod: usize, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
         let class = self.class_of[pod];
+        // Who passes over places is asked about each of them once.
+        let is_choosy = *skips > 0;
+        let bounds: &[Bound] = if is_choosy { &[Bound::Anything] } else { &[Bound::Price, Bound::Goal] };
         for rung in 0..self.classes[class].rungs.len() {
-            let bid = Bid { pod, class, rung };
-            if self.seat_on_site(bid, skips, cancel)?
-                || self.seat_on_claim(bid, Bound::Price, skips, cancel)?
-                || self.seat_on_claim(bid, Bound::Goal, skips, cancel)?
-            {
+            let bid = Bid { pod, class, rung, is_choosy };
+            if self.seat_on_site(bid, skips, cancel)? {
                 return Ok(true);
+            }
+            for bound in bounds {
+                if self.seat_on_claim(bid, *bound, skips, cancel)? {
+                    return Ok(true);
+                }
             }
             match self.seat_on_new_claim(bid, *skips, cancel)? {
                 Outcome::Seated => return Ok(true),
@@ -259,7 +266,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     fn seat_on_site(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
-        let Bid { pod, class, rung } = bid;
+        let Bid { pod, class, rung, .. } = bid;
         for site in 0..self.world.sites.len() {
             if self.memory[class][rung].closed_sites.contains(site) {
                 continue;
@@ -384,7 +391,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     /// Opens a claim in the first pool that can. Pools of equal weight are compared by price.
     fn seat_on_new_claim(&mut self, bid: Bid, turn: usize, cancel: &AtomicBool) -> Result<Outcome, OutOfEffort> {
-        let Bid { pod, class, rung } = bid;
+        let Bid { pod, class, rung, .. } = bid;
         let mut best: Option<(Price, Claim)> = None;
         let mut weight = None;
         // One turn in two goes to another pool, the rest to other domains.
@@ -411,7 +418,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
             }
         }
         let Some((price, mut claim)) = best else { return Ok(Outcome::Refused) };
-        if let Some((number, narrowing)) = self.cheaper_growth(bid, price, cancel)? {
+        if !bid.is_choosy
+            && let Some((number, narrowing)) = self.cheaper_growth(bid, price, cancel)?
+        {
             self.join(bid, number, narrowing);
             return Ok(Outcome::Seated);
         }

@@ -53,5 +53,5 @@ fn pods_that_the_scheduler_leaves_are_placed_by_two_more_passes() {
             }
         }
     }
-    assert!(again + cornered <= worlds.len() / 4, "{again} and {cornered} of {}", worlds.len());
+    assert!(again + cornered <= worlds.len() * 3 / 10, "{again} and {cornered} of {}", worlds.len());
 }
