@@ -18,6 +18,7 @@ mod neighbours;
 mod outlook;
 mod reserve;
 mod search;
+mod sites;
 mod topology;
 mod wishes;
 mod words;
@@ -40,7 +41,7 @@ use world::World;
 pub struct Question<'a> {
     /// The pods that need a place. Where they stand now does not count.
     pub pods: Vec<&'a Pod>,
-    /// Nodes to leave out, as if they were gone.
+    /// Nodes to leave out, as if they were gone, and with them the pods on them that are not asked for.
     pub without: BTreeSet<NodeName>,
     /// The most candidate evaluations to spend.
     pub effort: u64,

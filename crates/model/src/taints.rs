@@ -77,6 +77,12 @@ pub fn first_untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) ->
     taints.iter().find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)))
 }
 
+/// The same, without taints that only ask pods to stay away.
+pub fn first_hard_untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Option<&'a Taint> {
+    let hard = taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule);
+    hard.into_iter().find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+}
+
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -117,6 +123,19 @@ mod tests {
         check(&exact, ("b", "1", NoSchedule), false);
         check(&toleration(Some("a"), Match::Any, None), ("a", "2", NoExecute), true);
         check(&toleration(None, Match::Any, None), ("b", "x", NoSchedule), true);
+    }
+
+    #[test]
+    fn a_hard_taint_is_found_behind_soft_ones_and_tolerated_ones() {
+        let taints = [
+            Taint::new("soft", "", Effect::PreferNoSchedule),
+            Taint::new("known", "", Effect::NoSchedule),
+            Taint::new("hard", "", Effect::NoExecute),
+        ];
+        let known = [toleration(Some("known"), Match::Any, None)];
+        assert_eq!(first_untolerated(&taints, &known), Some(&taints[0]));
+        assert_eq!(first_hard_untolerated(&taints, &known), Some(&taints[2]));
+        assert_eq!(first_hard_untolerated(&taints[..2], &known), None);
     }
 
     #[test]

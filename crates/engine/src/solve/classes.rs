@@ -7,7 +7,7 @@ use std::rc::Rc;
 use model::labels::HOSTNAME;
 use model::pod::{Pod, Wants, soft_taint_toleration};
 use model::requirements::Requirements;
-use model::taints::{Toleration, first_untolerated};
+use model::taints::{Toleration, first_hard_untolerated};
 use model::topology::PodTerm;
 
 use super::bits::Bits;
@@ -210,21 +210,18 @@ impl<'a> Reaches<'a> {
 fn reach(world: &World<'_>, limits: &Limits, pod: &Pod) -> Reach {
     let keys = world.words.key_count();
     let mut reach = Reach { states: (0..keys).map(|key| Bits::empty(world.words.state_count(key))).collect() };
-    let mut tolerations = pod.wants.tolerations.clone();
-    tolerations.push(soft_taint_toleration());
+    let alternatives = pod.wants.selector.with_any_of(&pod.wants.terms);
+    let alternatives: Vec<Vec<Mask>> = alternatives.iter().map(|labels| world.words.masks(labels)).collect();
     for number in 0..world.templates.len() {
         let template = &world.templates[number];
         let mut machines = template.machines.clone();
         limits.keep_affordable(world, number, None, &mut machines);
         let taints = &template.pool.template.taints;
-        if machines.is_empty() || first_untolerated(taints, &tolerations).is_some() {
+        if machines.is_empty() || first_hard_untolerated(taints, &pod.wants.tolerations).is_some() {
             continue;
         }
-        if pod.wants.terms.is_empty() {
-            reach.add(world, &template.states, &machines, &world.words.masks(&pod.wants.selector));
-        }
-        for term in &pod.wants.terms {
-            reach.add(world, &template.states, &machines, &world.words.masks(&pod.wants.selector.intersection(term)));
+        for masks in &alternatives {
+            reach.add(world, &template.states, &machines, masks);
         }
     }
     reach

@@ -20,7 +20,7 @@ use super::lift::{Constraint, Lift};
 use super::neighbours;
 use super::outlook::Stock;
 use super::topology::{Ground, Rule, Spot};
-use super::words::{Key, Mask};
+use super::words::{Key, Mask, hold_surely};
 
 /// Past this many constraints, pairs are too many to try.
 const MOST_FOR_PAIRS: usize = 64;
@@ -88,8 +88,7 @@ fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> V
     let labels = Requirements::from_labels(&site.node.labels);
     let clash = |mask: &Mask, wanted: &Requirements| site_clash(greedy, site_number, &labels, mask, wanted);
     obstacles.extend(rung.masks.iter().filter_map(|mask| clash(mask, &rung.labels)).map(Obstacle::Label));
-    let unsuited = |masks: &[Mask]| masks.iter().any(|mask| !site.states[mask.key].is_subset(&mask.states));
-    if rung.places.iter().all(|place| unsuited(&place.masks)) {
+    if !rung.places.iter().any(|place| hold_surely(&place.masks, &site.states)) {
         let clashes =
             rung.places.iter().flat_map(|place| place.masks.iter().filter_map(|mask| clash(mask, &place.requirements)));
         obstacles.extend(clashes.take(1).map(Obstacle::VolumePlace));
@@ -119,7 +118,7 @@ fn site_clash(
     mask: &Mask,
     wanted: &Requirements,
 ) -> Option<Clash> {
-    if greedy.world.sites[site].states[mask.key].is_subset(&mask.states) {
+    if mask.holds_surely(&greedy.world.sites[site].states) {
         return None;
     }
     let name = greedy.world.words.key_name(mask.key);

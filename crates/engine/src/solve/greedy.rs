@@ -17,6 +17,7 @@ use super::limits::Limits;
 use super::outlook::{OutlookId, Outlooks, Step, Stock};
 use super::reserve::Reservations;
 use super::topology::{Ground, Rule, Spot, Topology};
+use super::words::hold_surely;
 use super::world::World;
 use super::worth::{Bundle, Worth};
 
@@ -289,15 +290,13 @@ impl<'w, 'a> Greedy<'w, 'a> {
     fn site_verdict(&self, class: usize, rung: usize, number: usize) -> Result<(), Refusal> {
         let (class, site, taken) = (&self.classes[class], &self.world.sites[number], &self.sites[number]);
         let (rung, wants) = (&class.rungs[rung], &class.pod.wants);
-        let suits =
-            |masks: &[super::words::Mask]| masks.iter().all(|mask| site.states[mask.key].is_subset(&mask.states));
         let is_open = site.takes_pods
             && !site.is_overdrawn
             && has_room(&taken.free, &class.requests)
             && first_untolerated(&site.node.taints, &rung.tolerations).is_none()
             && !conflict(&wants.ports, &taken.ports)
-            && suits(&rung.masks)
-            && rung.places.iter().any(|place| suits(&place.masks))
+            && hold_surely(&rung.masks, &site.states)
+            && rung.places.iter().any(|place| hold_surely(&place.masks, &site.states))
             && first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).is_none();
         if !is_open {
             return Err(Refusal::Final);

@@ -39,7 +39,7 @@ impl Limits {
         let left = |template: &super::world::Template<'_>| {
             let of_pool =
                 |node: &&std::sync::Arc<Node>| node.pool.as_ref() == Some(&template.pool.name) && !node.is_leaving;
-            let nodes: Vec<_> = world.snapshot.nodes.values().filter(of_pool).collect();
+            let nodes: Vec<_> = world.nodes().filter(of_pool).collect();
             let used = nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&largest(node)));
             let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
             let limits = &template.pool.limits;

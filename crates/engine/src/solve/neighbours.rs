@@ -1,7 +1,7 @@
 //! Who the others are that a pod must keep away from, or that keep it away. Only reasons ask.
 
 use model::ids::PodName;
-use model::pod::{Life, Pod};
+use model::pod::Pod;
 
 use super::greedy::{Greedy, Seat};
 use super::topology::{GroupId, Rule, Spot};
@@ -9,24 +9,15 @@ use super::topology::{GroupId, Rule, Spot};
 /// The first pod by name that makes a rule of distance fail, in the domain of a spot or anywhere.
 pub(crate) fn other(greedy: &Greedy<'_, '_>, rule: &Rule, spot: Option<&Spot<'_>>) -> Option<PodName> {
     let group = rule.group();
-    let standing = standing(greedy).filter(|(pod, site)| {
-        is_party(greedy, rule, pod) && spot.is_none_or(|spot| shares(greedy, group, spot, Seat::Site(*site)))
+    let standing = greedy.world.standing.iter().filter(|standing| {
+        let site = Seat::Site(standing.site);
+        is_party(greedy, rule, standing.pod) && spot.is_none_or(|spot| shares(greedy, group, spot, site))
     });
     let seated = greedy.order.iter().filter_map(|number| Some((greedy.world.pods[*number], greedy.seats[*number]?)));
     let seated = seated.filter(|(pod, seat)| {
         is_party(greedy, rule, pod) && spot.is_none_or(|spot| shares(greedy, group, spot, *seat))
     });
-    standing.map(|(pod, _)| &pod.name).chain(seated.map(|(pod, _)| &pod.name)).min().cloned()
-}
-
-/// Pods that stand already, with the number of their site.
-fn standing<'g>(greedy: &'g Greedy<'_, '_>) -> impl Iterator<Item = (&'g Pod, usize)> {
-    let world = greedy.world;
-    let pods = world.snapshot.pods.values().map(|pod| &**pod);
-    pods.filter(move |pod| pod.life != Life::Terminal && !world.is_asked_for(pod)).filter_map(|pod| {
-        let node = pod.node.as_ref()?;
-        Some((pod, world.sites.iter().position(|site| site.node.name == *node)?))
-    })
+    standing.map(|standing| &standing.pod.name).chain(seated.map(|(pod, _)| &pod.name)).min().cloned()
 }
 
 /// Whether a pod is one that the rule speaks of.

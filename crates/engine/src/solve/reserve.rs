@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::ids::ReservationId;
+use model::ids::{NodeName, ReservationId};
 use model::instance::{CapacityType, Offering};
 use model::labels::{CAPACITY_TYPE, WellKnown};
 use model::node::{Node, Progress};
@@ -17,6 +17,7 @@ use model::snapshot::Snapshot;
 
 use super::bits::Bits;
 use super::machines::Machines;
+use super::world::present;
 
 /// How many machines of each reservation nobody holds yet.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ pub(crate) struct AllHeld;
 impl Reservations {
     /// A reservation that several types or pools offer is one; the least that any of them says is left counts, and claims of
     /// earlier plans that can only be bought reserved hold theirs still. What has nothing left is as if it were not offered.
-    pub(crate) fn new(snapshot: &Snapshot, pools: &[&Arc<Pool>]) -> Self {
+    pub(crate) fn new(snapshot: &Snapshot, pools: &[&Arc<Pool>], gone: &BTreeSet<NodeName>) -> Self {
         let mut left: BTreeMap<ReservationId, u32> = BTreeMap::new();
         if snapshot.policy.uses_reservations {
             let types = pools.iter().flat_map(|pool| &pool.instance_types);
@@ -40,7 +41,7 @@ impl Reservations {
                 *least = (*least).min(reservation.left);
             }
         }
-        let waiting = snapshot.nodes.values().filter(|node| !node.is_leaving);
+        let waiting = present(snapshot, gone).filter(|node| !node.is_leaving);
         for id in waiting.flat_map(|node| awaited(node, &snapshot.well_known)) {
             left.entry(id).and_modify(|left| *left = left.saturating_sub(1));
         }

@@ -17,6 +17,7 @@ use model::topology::{PodTerm, Policy, Spread};
 use self::group::{Counter, Group, Identity, Reliance};
 use super::bits::Bits;
 use super::hash::Fnv;
+use super::sites::Standing;
 use super::wishes::{Domains, Wish};
 use super::words::{Key, OTHER};
 use super::world::World;
@@ -157,23 +158,21 @@ impl Topology {
 
     /// Makes the groups of pods that stand already: their required distance binds newcomers too, until they are gone.
     pub(crate) fn meet_standing(&mut self, world: &World<'_>) {
-        for pod in world.snapshot.pods.values().filter(|pod| pod.node.is_some() && pod.life != Life::Terminal) {
-            self.owned(world, pod);
+        for standing in &world.standing {
+            self.owned(world, standing.pod);
         }
     }
 
-    /// Counts the pods that stand already. Pods of the question are on their way and do not count where they were.
+    /// Counts the pods that stand already.
     pub(crate) fn count_standing(&mut self, world: &World<'_>) {
-        let sites: BTreeMap<_, usize> = world.sites.iter().enumerate().map(|(i, site)| (&site.node.name, i)).collect();
-        let pods = world.snapshot.pods.values().filter(|pod| pod.node.is_some() && pod.life != Life::Terminal);
-        for pod in pods.filter(|pod| !world.is_asked_for(pod)) {
-            let Some(site) = pod.node.as_ref().and_then(|node| sites.get(node)).copied() else { continue };
+        for Standing { pod, site } in &world.standing {
             let owns = self.owned(world, pod);
             let mut counted_in = self.counting(pod.namespace(), &pod.labels);
             // A pod that is told to end still keeps others away, but its place in a spread is free.
             counted_in.retain(|id| pod.life == Life::Active || !self.groups[*id].is_spread());
             let footprint = Footprint { counted_in, owns };
-            self.add(&footprint, &Spot { place: site, ground: Ground::Site(site), states: &world.sites[site].states });
+            let (place, ground) = (*site, Ground::Site(*site));
+            self.add(&footprint, &Spot { place, ground, states: &world.sites[*site].states });
         }
     }
 

@@ -50,6 +50,28 @@ pub(crate) struct Mask {
     pub(crate) states: Bits,
 }
 
+impl Mask {
+    /// Whether it holds whatever the labels come to.
+    pub(crate) fn holds_surely(&self, states: &[Bits]) -> bool {
+        states[self.key].is_subset(&self.states)
+    }
+
+    /// Whether it can still hold.
+    pub(crate) fn may_hold(&self, states: &[Bits]) -> bool {
+        states[self.key].intersects(&self.states)
+    }
+}
+
+/// Whether all of these hold whatever the labels come to.
+pub(crate) fn hold_surely(masks: &[Mask], states: &[Bits]) -> bool {
+    masks.iter().all(|mask| mask.holds_surely(states))
+}
+
+/// Whether each of these can still hold.
+pub(crate) fn may_hold(masks: &[Mask], states: &[Bits]) -> bool {
+    masks.iter().all(|mask| mask.may_hold(states))
+}
+
 impl Dictionary {
     pub(crate) fn add_key(&mut self, key: &Arc<str>) {
         self.keys.entry(key.clone()).or_default();

@@ -5,24 +5,26 @@ use std::sync::Arc;
 
 use model::ids::NodeName;
 use model::instance::InstanceType;
-use model::labels::{HOSTNAME, INITIALIZED, REGISTERED};
+use model::labels::HOSTNAME;
 use model::node::{Node, Progress};
-use model::pod::{HostPort, Life, Owner, Pod};
+use model::pod::{HostPort, Pod};
 use model::pool::{Pool, PoolKind, PoolState};
 use model::requirements::Requirements;
 use model::resources::{Resource, Resources};
 use model::snapshot::{Daemon, Snapshot};
-use model::taints::{Effect, Taint, first_untolerated};
-use model::volume::{AttachLimits, Attachments};
+use model::taints::{Effect, Taint, first_hard_untolerated};
 
 use super::bits::Bits;
 use super::machines::Machines;
 use super::reserve::Reservations;
+use super::sites::{Site, Standing, terms};
 use super::words::{ABSENT, Dictionary, Key, Words};
 
 /// Everything that does not change while a question is answered.
 pub(crate) struct World<'a> {
     pub(crate) snapshot: &'a Snapshot,
+    /// Nodes that the question leaves out.
+    gone: &'a BTreeSet<NodeName>,
     pub(crate) words: Words,
     pub(crate) machines: Machines<'a>,
     /// What is left of reservations as the question is asked.
@@ -33,6 +35,8 @@ pub(crate) struct World<'a> {
     pub(crate) templates: Vec<Template<'a>>,
     /// Nodes that are there, in the order in which they are tried.
     pub(crate) sites: Vec<Site<'a>>,
+    /// Pods on them, in the order of their names.
+    pub(crate) standing: Vec<Standing<'a>>,
     /// What a node costs beyond its machine, in dollars per hour.
     pub(crate) node_fee: f64,
     /// Pods of the question, in the order of their names.
@@ -66,45 +70,26 @@ pub(crate) struct DaemonGroup {
     pub(crate) ports: Vec<HostPort>,
 }
 
-/// A node that is there, or a claim that was made before.
-pub(crate) struct Site<'a> {
-    pub(crate) node: &'a Arc<Node>,
-    /// What each label is; more than one state while nobody knows which machine will come.
-    pub(crate) states: Vec<Bits>,
-    /// What is left for pods, daemons that are still to come taken off.
-    pub(crate) free: Vec<i64>,
-    /// Whether more is in use than there is; then nothing more goes there.
-    pub(crate) is_overdrawn: bool,
-    pub(crate) ports: Vec<HostPort>,
-    pub(crate) attached: Attachments,
-    pub(crate) attach_limits: AttachLimits,
-    pub(crate) takes_pods: bool,
-}
-
-/// What a node has for pods before any came.
-#[derive(Default)]
-struct Promise {
-    allocatable: Resources,
-    /// What daemons are expected to take of it.
-    daemons: Resources,
-    ports: Vec<HostPort>,
-    attach_limits: AttachLimits,
-}
-
 impl<'a> World<'a> {
-    /// Lowers a snapshot for placing these pods as if the leaving nodes were gone.
-    pub(crate) fn build(snapshot: &'a Snapshot, pods: Vec<&'a Pod>, without: &BTreeSet<NodeName>) -> Self {
+    /// Lowers a snapshot for placing these pods as if some nodes were gone, and everybody on them.
+    pub(crate) fn build(snapshot: &'a Snapshot, pods: Vec<&'a Pod>, gone: &'a BTreeSet<NodeName>) -> Self {
         let pools = usable_pools(snapshot);
-        let words = collect_words(snapshot, &pools, &pods);
+        let words = collect_words(snapshot, &pools, &pods, gone);
         let axes = collect_axes(snapshot, &pods);
-        let reservations = Reservations::new(snapshot, &pools);
+        let reservations = Reservations::new(snapshot, &pools, gone);
         let machines = Machines::build(&distinct_types(&pools), &axes, &words, &reservations);
-        let (templates, sites) = (Vec::new(), Vec::new());
+        let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
         let node_fee = snapshot.policy.node_fee.dollars();
-        let mut world = Self { snapshot, words, machines, reservations, pools, templates, sites, node_fee, pods };
+        let mut world =
+            Self { snapshot, gone, words, machines, reservations, pools, templates, sites, standing, node_fee, pods };
         world.templates = world.pools.iter().filter_map(|pool| world.template(pool)).collect();
-        world.sites = world.all_sites(without);
+        (world.sites, world.standing) = world.sites_and_standing();
         world
+    }
+
+    /// Nodes that are there as far as the question goes.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &'a Arc<Node>> {
+        present(self.snapshot, self.gone)
     }
 
     pub(crate) fn amounts(&self, resources: &Resources) -> Vec<i64> {
@@ -155,7 +140,7 @@ impl<'a> World<'a> {
     }
 
     /// On a node that does not exist yet a well-known label is open; any other that the pool does not name will not be there.
-    fn template_states(&self, requirements: &Requirements) -> Vec<Bits> {
+    pub(super) fn template_states(&self, requirements: &Requirements) -> Vec<Bits> {
         let states = |key: Key| {
             let name = self.words.key_name(key);
             match requirements.get(name) {
@@ -172,7 +157,8 @@ impl<'a> World<'a> {
             .snapshot
             .daemons
             .values()
-            .filter(|daemon| !daemon.has_resource_claims && tolerates_hard(daemon, &pool.template.taints))
+            .filter(|daemon| !daemon.has_resource_claims)
+            .filter(|daemon| first_hard_untolerated(&pool.template.taints, &daemon.tolerations).is_none())
             .map(|daemon| (&**daemon, self.machines_of_daemon(daemon, states, machines)))
             .collect();
         let mut groups: BTreeMap<Vec<bool>, Bits> = BTreeMap::new();
@@ -193,17 +179,17 @@ impl<'a> World<'a> {
     /// Machines of a pool that a daemon would run on, by any one of its terms.
     fn machines_of_daemon(&self, daemon: &Daemon, states: &[Bits], machines: &Bits) -> Bits {
         let mut suited = Bits::empty(self.machines.all.len());
-        for requirements in daemon_terms(daemon) {
+        for requirements in terms(daemon) {
             let mut of_term = machines.clone();
             for mask in self.words.masks(&requirements) {
-                // Every node gets these two in the end, so a daemon that waits for them counts.
-                if [REGISTERED, INITIALIZED].contains(&&**self.words.key_name(mask.key)) {
+                let in_time = self.comes_with_time(&mask);
+                if in_time == Some(true) {
                     continue;
                 }
                 let mut left = states[mask.key].clone();
                 left.keep(&mask.states);
                 of_term.keep(&self.machines.with_states(mask.key, &left));
-                if left.is_empty() {
+                if left.is_empty() || in_time == Some(false) {
                     of_term = Bits::empty(self.machines.all.len());
                 }
             }
@@ -211,136 +197,6 @@ impl<'a> World<'a> {
         }
         suited
     }
-
-    fn all_sites(&self, without: &BTreeSet<NodeName>) -> Vec<Site<'a>> {
-        let mut nodes: Vec<&'a Arc<Node>> = self.snapshot.nodes.values().collect();
-        nodes.sort_by_key(|node| (!node.is_initialized(), &node.name));
-        let mut bound: BTreeMap<&NodeName, Vec<&'a Pod>> = BTreeMap::new();
-        for pod in self.snapshot.pods.values().filter(|pod| pod.life != Life::Terminal) {
-            if let Some(node) = pod.node.as_ref().filter(|_| !self.is_asked_for(pod)) {
-                bound.entry(node).or_default().push(pod);
-            }
-        }
-        let none = Vec::new();
-        let site = |node: &&'a Arc<Node>| {
-            let takes_pods = !node.is_leaving && !without.contains(&node.name);
-            self.site(node, bound.get(&node.name).unwrap_or(&none), takes_pods)
-        };
-        nodes.iter().map(site).collect()
-    }
-
-    fn site(&self, node: &'a Arc<Node>, pods: &[&'a Pod], takes_pods: bool) -> Site<'a> {
-        let states = self.site_states(node);
-        let used = pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
-        let running = pods.iter().filter(|pod| pod.owner == Owner::DaemonSet);
-        let running = running.fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
-        let promise = self.promise(node, &states);
-        let left = promise.allocatable.minus(&used);
-        let free = left.minus(&promise.daemons.minus(&running).floored());
-        let mut attached = Attachments::new();
-        for (driver, volumes) in pods.iter().flat_map(|pod| &pod.wants.volumes.attached) {
-            attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
-        }
-        Site {
-            node,
-            states,
-            free: self.amounts(&free),
-            is_overdrawn: left.amounts().any(|(_, amount)| amount < 0),
-            ports: pods.iter().flat_map(|pod| pod.wants.ports.iter().cloned()).chain(promise.ports).collect(),
-            attached,
-            attach_limits: promise.attach_limits,
-            takes_pods,
-        }
-    }
-
-    /// What pods can count on. A machine that is not chosen yet gives the least of all that it may be.
-    fn promise(&self, node: &Node, states: &[Bits]) -> Promise {
-        let Progress::Unlaunched { types, .. } = &node.progress else {
-            let expected = self.snapshot.daemons.values().filter(|daemon| self.runs_on(daemon, node, states));
-            return Promise {
-                allocatable: node.allocatable.clone(),
-                daemons: expected.fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests)),
-                ports: Vec::new(),
-                attach_limits: node.attach_limits.clone(),
-            };
-        };
-        let mut promise = Promise::default();
-        let mut room: Option<Resources> = None;
-        for instance_type in types {
-            let possible: Vec<&Daemon> = self.possible_daemons(node, states, instance_type);
-            let daemons = possible.iter().fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
-            let open = instance_type.offerings.iter().filter(|offering| offering.is_available);
-            for left in open.map(|offering| instance_type.allocatable_of(offering).minus(&daemons)) {
-                room = Some(room.map_or_else(|| left.clone(), |least| least.min(&left)));
-            }
-            promise.ports.extend(possible.iter().flat_map(|daemon| daemon.ports.iter().cloned()));
-            for (driver, limit) in &instance_type.attach_limits {
-                let tightest = promise.attach_limits.entry(driver.clone()).or_insert(*limit);
-                *tightest = (*tightest).min(*limit);
-            }
-        }
-        promise.allocatable = room.unwrap_or_default();
-        promise
-    }
-
-    /// Daemons that would run on the node if it became this type, as far as its open labels let anybody say.
-    fn possible_daemons(&self, node: &Node, states: &[Bits], instance_type: &InstanceType) -> Vec<&'a Daemon> {
-        let may_be = |mask: &super::words::Mask| {
-            let mut left = states[mask.key].clone();
-            if let Some(requirement) = instance_type.requirements.get(self.words.key_name(mask.key)) {
-                left.keep(&self.words.states(mask.key, requirement));
-            }
-            left.intersects(&mask.states)
-        };
-        let suits = |requirements: &Requirements| self.words.masks(requirements).iter().all(may_be);
-        let daemons = self.snapshot.daemons.values().map(|daemon| &**daemon);
-        let tolerating = daemons.filter(|daemon| !daemon.has_resource_claims && tolerates_hard(daemon, &node.taints));
-        tolerating.filter(|daemon| daemon_terms(daemon).iter().any(suits)).collect()
-    }
-
-    fn site_states(&self, node: &Node) -> Vec<Bits> {
-        let Progress::Unlaunched { types, requirements } = &node.progress else {
-            let states = self.words.states_of(&node.labels).into_iter().enumerate();
-            return states.map(|(key, state)| self.words.just(key, state)).collect();
-        };
-        let mut states = self.template_states(requirements);
-        for (key, states) in states.iter_mut().enumerate() {
-            let name = self.words.key_name(key);
-            if let Some(value) = node.labels.get(name) {
-                *states = self.words.just(key, self.words.state(key, value));
-                continue;
-            }
-            let mut possible = Bits::empty(self.words.state_count(key));
-            for requirement in types.iter().filter_map(|t| t.requirements.get(name)) {
-                possible.add_all(&self.words.states(key, requirement));
-            }
-            if !possible.is_empty() {
-                states.keep(&possible);
-            }
-        }
-        states
-    }
-
-    fn runs_on(&self, daemon: &Daemon, node: &Node, states: &[Bits]) -> bool {
-        let suits = |requirements: &Requirements| {
-            self.words.masks(requirements).iter().all(|mask| states[mask.key].is_subset(&mask.states))
-        };
-        !daemon.has_resource_claims && tolerates_hard(daemon, &node.taints) && daemon_terms(daemon).iter().any(suits)
-    }
-}
-
-/// A daemon's selector with each of its required terms.
-fn daemon_terms(daemon: &Daemon) -> Vec<Requirements> {
-    if daemon.terms.is_empty() {
-        return vec![daemon.selector.clone()];
-    }
-    daemon.terms.iter().map(|term| daemon.selector.intersection(term)).collect()
-}
-
-/// Daemons do not mind taints that only ask them to stay away.
-fn tolerates_hard(daemon: &Daemon, taints: &[Taint]) -> bool {
-    let hard: Vec<Taint> = taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule).cloned().collect();
-    first_untolerated(&hard, &daemon.tolerations).is_none()
 }
 
 /// Heaviest first. Equal weights go by name, backwards, as people know it from the reference.
@@ -349,6 +205,11 @@ fn usable_pools(snapshot: &Snapshot) -> Vec<&Arc<Pool>> {
     let mut pools: Vec<&Arc<Pool>> = snapshot.pools.values().filter(is_usable).collect();
     pools.sort_by(|a, b| (b.weight, &b.name).cmp(&(a.weight, &a.name)));
     pools
+}
+
+/// Nodes but for those that are gone.
+pub(super) fn present<'a>(snapshot: &'a Snapshot, gone: &BTreeSet<NodeName>) -> impl Iterator<Item = &'a Arc<Node>> {
+    snapshot.nodes.values().filter(|node| !gone.contains(&node.name))
 }
 
 /// Every type once, however many pools share it, in the order of their names: numbers then break ties as names would.
@@ -361,7 +222,7 @@ fn distinct_types<'a>(pools: &[&'a Arc<Pool>]) -> Vec<&'a Arc<InstanceType>> {
 }
 
 /// Keys and values that can make a difference to some pod. A node's other labels cannot.
-fn collect_words(snapshot: &Snapshot, pools: &[&Arc<Pool>], pods: &[&Pod]) -> Words {
+fn collect_words(snapshot: &Snapshot, pools: &[&Arc<Pool>], pods: &[&Pod], gone: &BTreeSet<NodeName>) -> Words {
     let mut words = Dictionary::default();
     for pool in pools {
         words.add(&pool.template.requirements);
@@ -388,13 +249,13 @@ fn collect_words(snapshot: &Snapshot, pools: &[&Arc<Pool>], pods: &[&Pod]) -> Wo
     }
     topology.extend(snapshot.pods.values().flat_map(|pod| &pod.wants.apart).map(|term| &term.key));
     topology.iter().filter(|key| ****key != *HOSTNAME).for_each(|key| words.add_key(key));
-    for node in snapshot.nodes.values() {
+    for node in present(snapshot, gone) {
         if let Progress::Unlaunched { requirements, types } = &node.progress {
             words.add(requirements);
             types.iter().for_each(|instance_type| words.add(&instance_type.requirements));
         }
     }
-    for (key, value) in snapshot.nodes.values().flat_map(|node| &node.labels) {
+    for (key, value) in present(snapshot, gone).flat_map(|node| &node.labels) {
         // Hosts are told apart by their number, so a name matters only where somebody asks for it.
         if words.has_key(key) && **key != *HOSTNAME {
             words.add_value(key, value);

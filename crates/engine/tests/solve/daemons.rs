@@ -1,5 +1,6 @@
 use model::instance::InstanceType;
 use model::labels::{INITIALIZED, REGISTERED};
+use model::node::Progress;
 use model::pod::{HostPort, Owner, Protocol};
 use model::resources::Resources;
 use model::snapshot::Daemon;
@@ -153,6 +154,58 @@ fn a_daemon_that_waits_for_a_ready_node_counts_and_leaves_no_trace() {
         assert_eq!(claim.requests.cpu_milli, 4500);
         assert_eq!(answer.types("a"), ["large"]);
         assert!(claim.requirements.get(key).is_none() && !claim.labels.contains_key(key), "{claim:?}");
+    }
+}
+
+// 01/DMN-08
+#[test]
+fn a_daemon_that_waits_for_a_ready_node_counts_while_the_node_is_on_its_way() {
+    let fits = |world: &World, cpu: i64| world.judged(vec![pod("a").asks("cpu", cpu)]).is_placed("a");
+    let types = || vec![shape("four").build()];
+    for key in [REGISTERED, INITIALIZED] {
+        for (text, cpu) in [("In true", 1000), ("Exists", 1000), ("DoesNotExist", 1000), ("In false", 0)] {
+            let waiting = |daemon: &mut Daemon| {
+                wants_cpu(daemon, 1000);
+                daemon.selector.add(key, req(text));
+            };
+            // A machine that was asked for: nothing else may grow, so a pod fits there or nowhere.
+            let pool = || pool("p").types(types()).limit("nodes", 1);
+            let first = world(vec![pool()]).daemon("d", waiting).solve(vec![pod("first")]);
+            let asked = world(vec![pool()]).daemon("d", waiting).asked_for(&first);
+            assert!(fits(&asked, 3900 - cpu) && !fits(&asked, 3901 - cpu), "{key} {text}, asked for");
+            let started = |progress: Progress| {
+                world(Vec::new()).daemon("d", waiting).node("n", &[], 4000).change_node("n", |node| {
+                    node.pool = Some("p".into());
+                    node.progress = progress;
+                })
+            };
+            let starting = started(Progress::Starting { has_node: true });
+            assert!(fits(&starting, 4000 - cpu) && !fits(&starting, 4001 - cpu), "{key} {text}, starting");
+        }
+        let waiting = |daemon: &mut Daemon| {
+            wants_cpu(daemon, 1000);
+            daemon.selector.add(key, req("In true"));
+        };
+        let theirs = world(Vec::new()).daemon("d", waiting).node("n", &[], 4000);
+        assert!(fits(&theirs, 4000), "nobody gives {key} to a node that is not ours");
+    }
+}
+
+#[test]
+fn a_port_is_kept_for_a_daemon_that_is_still_to_come() {
+    let on_port = |daemon: &mut Daemon| {
+        daemon.ports.push(port_80());
+        daemon.selector.add("team", req("In a"));
+    };
+    let wanting = || vec![pod("a").change(|pod| pod.wants.ports.push(port_80()))];
+    for progress in [Progress::Starting { has_node: true }, Progress::Initialized] {
+        let world = world(Vec::new())
+            .node("n", &[("team", "a")], 4000)
+            .change_node("n", |node| node.progress = progress)
+            .daemon("d", on_port);
+        assert!(!world.judged(wanting()).is_placed("a"));
+        assert!(world.judged(vec![pod("a")]).is_placed("a"));
+        assert_eq!(world.node("other", &[], 4000).judged(wanting()).node("a"), "other");
     }
 }
 

@@ -7,6 +7,7 @@ mod crowds;
 mod daemons;
 mod existing;
 mod fixture;
+mod gone;
 mod judged;
 mod labels;
 mod mixed;

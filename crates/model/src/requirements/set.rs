@@ -87,6 +87,14 @@ impl Requirements {
         both
     }
 
+    /// These together with each of several terms, of which one must hold. No term asks for nothing more.
+    pub fn with_any_of(&self, terms: &[Self]) -> Vec<Self> {
+        if terms.is_empty() {
+            return vec![self.clone()];
+        }
+        terms.iter().map(|term| self.intersection(term)).collect()
+    }
+
     /// Drops the demand on a key.
     pub fn remove(&mut self, key: &str) -> Option<Requirement> {
         self.0.remove(key)

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use model::ids::Namespace;
 use model::labels::{HOSTNAME, Labels};
 use model::requirements::Requirements;
-use model::taints::{Effect, Taint, Toleration, first_untolerated};
+use model::taints::{Taint, Toleration, first_hard_untolerated};
 use model::topology::{PodTerm, Selector};
 
 use super::super::bits::Bits;
+use super::super::sites::Site;
 use super::super::wishes::Domains;
-use super::super::words::{ABSENT, Key, Mask, OTHER};
-use super::super::world::{Site, World};
+use super::super::words::{ABSENT, Key, Mask, OTHER, hold_surely, may_hold};
+use super::super::world::World;
 use super::{Ground, Spot};
 
 /// What makes two constraints the same. Everything that can change a count or a verdict is in it.
@@ -133,27 +134,15 @@ impl Group {
     fn restrict(&mut self, world: &World<'_>) {
         let Identity::Spread { nodes, tolerations, .. } = &self.identity else { return };
         if let Some((selector, terms)) = nodes {
-            let alternatives: Vec<Requirements> = if terms.is_empty() {
-                vec![selector.clone()]
-            } else {
-                terms.iter().map(|term| selector.intersection(term)).collect()
-            };
+            let alternatives = selector.with_any_of(terms);
             self.nodes = alternatives.iter().map(|requirements| world.words.masks(requirements)).collect();
         }
-        let suits = |states: &[Bits]| {
-            self.nodes.is_empty()
-                || self.nodes.iter().any(|masks| masks.iter().all(|mask| states[mask.key].is_subset(&mask.states)))
-        };
-        let may_suit = |states: &[Bits]| {
-            self.nodes.is_empty()
-                || self.nodes.iter().any(|masks| masks.iter().all(|mask| states[mask.key].intersects(&mask.states)))
-        };
+        let suits =
+            |states: &[Bits]| self.nodes.is_empty() || self.nodes.iter().any(|masks| hold_surely(masks, states));
+        let may_suit =
+            |states: &[Bits]| self.nodes.is_empty() || self.nodes.iter().any(|masks| may_hold(masks, states));
         let tolerated = |taints: &[Taint]| {
-            tolerations.as_ref().is_none_or(|tolerations| {
-                let hard: Vec<Taint> =
-                    taints.iter().filter(|t| t.effect != Effect::PreferNoSchedule).cloned().collect();
-                first_untolerated(&hard, tolerations).is_none()
-            })
+            tolerations.as_ref().is_none_or(|tolerations| first_hard_untolerated(taints, tolerations).is_none())
         };
         // A claim whose node has not come yet counts as well: by the time pods are bound to it, it is a node.
         let counts = |site: &Site<'_>| suits(&site.states) && tolerated(&site.node.taints);
@@ -187,20 +176,14 @@ impl Group {
         match spot.ground {
             Ground::Site(site) => self.possible_sites.contains(site),
             Ground::Template(template) if !self.templates.contains(template) => false,
-            Ground::Template(_) => {
-                self.nodes.is_empty()
-                    || self.nodes.iter().any(|masks| masks.iter().all(|m| spot.states[m.key].intersects(&m.states)))
-            }
+            Ground::Template(_) => self.nodes.is_empty() || self.nodes.iter().any(|masks| may_hold(masks, spot.states)),
         }
     }
 
     /// Whether a pod there counts whatever the open labels come to.
     pub(super) fn surely_counts_at(&self, spot: &Spot<'_>) -> bool {
         let is_settled = self.key.is_none_or(|key| spot.states[key].len() == 1);
-        let suits = || {
-            let fits = |masks: &Vec<Mask>| masks.iter().all(|mask| spot.states[mask.key].is_subset(&mask.states));
-            self.nodes.is_empty() || self.nodes.iter().any(fits)
-        };
+        let suits = || self.nodes.is_empty() || self.nodes.iter().any(|masks| hold_surely(masks, spot.states));
         match spot.ground {
             Ground::Site(site) => is_settled && self.sites.contains(site),
             Ground::Template(template) => is_settled && self.templates.contains(template) && suits(),
