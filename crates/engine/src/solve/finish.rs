@@ -147,6 +147,9 @@ fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>, listed: &mut 
 
 /// The first minimum that the listed types do not meet.
 fn shortfall(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing) -> Option<Obstacle> {
+    if draft.claim.min_values.is_empty() {
+        return None;
+    }
     let listed: BTreeSet<&TypeName> = listing.types.iter().collect();
     let mut machines = draft.machines.clone();
     machines.retain(|machine| listed.contains(&greedy.world.machines.all[machine].instance_type.name));
