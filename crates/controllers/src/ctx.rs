@@ -1,0 +1,131 @@
+//! What every duty works with. Passed, never global, so that the simulator can swap each part.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cluster::lower::node::NodeClasses;
+use cluster::{Change, News, Store};
+use jiff::Timestamp;
+use kube::Client;
+use model::time::Instant;
+use provider::CloudProvider;
+use provider::metered::Metered;
+use runtime::{Clock, Compute, Recorder, Rng};
+
+use crate::controller::TickId;
+use crate::events;
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+use crate::wakers::Wakers;
+
+/// A machine that pods were planned onto is left alone for at least this long.
+const NOMINATION_MIN: Duration = Duration::from_secs(10);
+
+pub struct Ctx {
+    pub client: Client,
+    pub clock: Clock,
+    /// A duty takes `ctx.cloud.for_controller(NAME)`, so that its calls are counted under its name.
+    pub cloud: Metered,
+    pub recorder: Recorder,
+    pub metrics: Arc<Metrics>,
+    pub settings: Settings,
+    /// Fork it for a purpose: `ctx.rng.fork("claims")`.
+    pub rng: Rng,
+    pub compute: Compute,
+    pub(crate) wakers: Wakers,
+    store: Mutex<Store>,
+}
+
+/// The parts that somebody must choose.
+pub struct Parts {
+    pub client: Client,
+    pub clock: Clock,
+    pub cloud: Metered,
+    pub recorder: Recorder,
+    pub metrics: Arc<Metrics>,
+    pub settings: Settings,
+    pub rng: Rng,
+    pub compute: Compute,
+}
+
+impl Ctx {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { client, clock, cloud, recorder, metrics, settings, rng, compute } = parts;
+        let store = Store::new(store_settings(&settings, &cloud), instant(clock.now()));
+        let wakers = Wakers::default();
+        Self { client, clock, cloud, recorder, metrics, settings, rng, compute, wakers, store: Mutex::new(store) }
+    }
+
+    /// The time for what is written into objects.
+    pub fn timestamp(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The time for the store and the engine.
+    pub fn now(&self) -> Instant {
+        instant(self.clock.now())
+    }
+
+    /// The store, for reading. Let go of it before you wait for anything; the compiler insists.
+    pub fn store(&self) -> MutexGuard<'_, Store> {
+        // A panic elsewhere ends the process, and each method of the store leaves it whole.
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the store what we have just done or heard, and wakes whom that concerns.
+    pub fn tell(&self, news: impl FnOnce(&mut Store, Instant) -> Change) {
+        let now = self.now();
+        let change = news(&mut self.store(), now);
+        self.pass_on(News::Change(change));
+    }
+
+    /// A name for one look at one key, the same in logs, events and annotations.
+    pub fn tick_id(&self) -> TickId {
+        TickId::draw(&self.rng)
+    }
+
+    pub(crate) fn shared_store(&self) -> &Mutex<Store> {
+        &self.store
+    }
+
+    /// What comes of a fact: somebody is woken, told or measured.
+    pub(crate) fn pass_on(&self, news: News) {
+        match news {
+            News::Change(change) => {
+                change.wake.iter().for_each(|duty| self.wakers.wake(duty));
+                for oddity in &change.oddities {
+                    tracing::warn!(%oddity, "an object cannot be understood in full");
+                }
+            }
+            News::Undecodable(object) => {
+                tracing::warn!(object = %object.key, problem = %object.problem, "skipping an object that cannot be read");
+                self.recorder.publish(events::undecodable(&object));
+            }
+        }
+    }
+}
+
+/// What the store must know of the operator's and the cloud's choices.
+fn store_settings(settings: &Settings, cloud: &dyn CloudProvider) -> cluster::Settings {
+    let keys = cloud.label_keys();
+    let kinds = cloud.node_class_kinds().iter().map(|kind| (kind.group, kind.kind));
+    cluster::Settings {
+        classes: NodeClasses::new(kinds),
+        rules: keys.to_rules(),
+        well_known: Arc::new(keys.to_well_known()),
+        policy: settings.policy,
+        default_spread: settings.default_spread.clone(),
+        nomination: (2 * settings.batch_max).max(NOMINATION_MIN),
+        ..cluster::Settings::default()
+    }
+}
+
+/// The model knows no calendar library.
+pub fn instant(time: Timestamp) -> Instant {
+    Instant::from_unix_nanos(time.as_nanosecond())
+}
+
+/// The same moment as the API writes it.
+pub fn timestamp(time: Instant) -> Timestamp {
+    Timestamp::from_nanosecond(time.unix_nanos()).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,102 @@
+//! # controllers
+//!
+//! Purpose: the hands. One file per duty, and each duty has the same shape: gate, look at the store, ask the engine, do what
+//! it said, report.
+//! May touch: the API server and the cloud, through `Ctx`; every room but a concrete cloud.
+//! Must not touch: the wall clock, spawning, unseeded chance, another duty (two duties that need one thing ask the engine).
+//! Invariants: the store's lock is never held across an await; one function makes claims; what failed is handled by its kind
+//! in one place (`error::ControllerError::reaction`); an end at any moment leaves nothing that a restart does not find again.
+//!
+//! ## Where to add a duty
+//!
+//! 1. A duty is a type with `impl Controller` (`controller.rs`): a name, which wake-up calls of the store concern it, and
+//!    `tick`, which looks at one key and says when it wants to see it again. State between ticks lives in the type.
+//! 2. It is added to the list in [`duties`] below, and nowhere else. `Duties::add` gives back its queue, for duties that are
+//!    pushed by another one.
+//! 3. `tick` reads with `ctx.store()` (a lock; never across an await), writes facts that it has just caused with
+//!    `ctx.tell(|store, now| store.assume_...)`, which wakes whom that concerns, and returns `Result<Next, ControllerError>`.
+//!    An error is handled by its kind in `controller::answer`; a duty handles itself only what it knows better.
+//! 4. Calls to the API server or the cloud get words: `.doing("creating nodeclaim a")?` (`error.rs`).
+//! 5. Texts of events are functions in `events.rs`, metrics are fields in `metrics.rs`, numbers that an operator may want to
+//!    change stand in `settings.rs`.
+//! 6. Claims are created by `claims::create` alone.
+
+pub mod controller;
+pub mod ctx;
+pub mod error;
+pub mod events;
+mod facts;
+pub mod metrics;
+pub mod settings;
+mod upkeep;
+mod wakers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use runtime::{Election, RuntimeError, Stop, Tasks};
+
+use controller::Duties;
+pub use controller::{Controller, TickId};
+pub use ctx::Ctx;
+pub use error::{ControllerError, Doing, Reaction};
+pub use metrics::Metrics;
+pub use settings::Settings;
+
+/// How long tasks may go on with what they have begun once the process is asked to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Every duty of ours, in one list.
+fn duties(ctx: &Arc<Ctx>) -> Duties {
+    let mut duties = Duties::new(ctx.clone());
+    duties.add(upkeep::Upkeep);
+    duties
+}
+
+/// The whole process: everything that runs, until the stop is given or something fails.
+///
+/// Without an election it leads at once. Watching starts with leading, unless the operator wants a warm stand-by.
+pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Result<(), RuntimeError> {
+    // Every duty hears of facts from the first one on; what it hears before it leads waits in its queue.
+    let duties = duties(&ctx);
+    let mut tasks = Tasks::new(stop.child_token());
+    let stop = tasks.stop();
+    {
+        let (ctx, stop) = (ctx.clone(), stop.clone());
+        tasks.spawn("events", async move {
+            ctx.recorder.run(ctx.client.clone(), &stop).await;
+            Ok::<(), RuntimeError>(())
+        });
+    }
+    let is_warm = ctx.settings.watches_before_leading;
+    if is_warm {
+        facts::spawn(&ctx, &mut tasks);
+    }
+    let leading = {
+        let (ctx, stop) = (ctx.clone(), stop.clone());
+        async move {
+            let work = || lead(ctx, duties, stop.child_token(), is_warm);
+            match election {
+                Some(election) => election.lead(&stop, work).await,
+                None => work().await,
+            }
+        }
+    };
+    tasks.spawn("lead", leading);
+    tasks.run(stop.cancelled_owned(), GRACE + GRACE).await
+}
+
+/// What only the leader does.
+async fn lead(ctx: Arc<Ctx>, duties: Duties, stop: Stop, is_watching: bool) -> Result<(), RuntimeError> {
+    let mut tasks = Tasks::new(stop);
+    if !is_watching {
+        facts::spawn(&ctx, &mut tasks);
+    }
+    duties.spawn(&mut tasks);
+    for duty in provider::CloudProvider::duties(&ctx.cloud) {
+        let (ctx, stop) = (ctx.clone(), tasks.stop());
+        tasks.spawn(duty.name, async move { controller::run_provider_duty(&ctx, &duty, &stop).await });
+    }
+    let stop = tasks.stop();
+    tasks.run(stop.cancelled_owned(), GRACE).await
+}

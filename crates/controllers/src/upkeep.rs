@@ -1,0 +1,57 @@
+//! Keeps the store honest: lets go of what has run out, and looks for claims that no watch has shown.
+
+use std::time::Duration;
+
+use api::NodeClaim;
+use cluster::Duty;
+use kube::Api;
+use model::ids::NodeName;
+use runtime::Next;
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::Ctx;
+use crate::error::{ControllerError, Doing};
+
+const ROUND: Duration = Duration::from_secs(5);
+/// A first list takes its time; after this somebody should look.
+const UNSYNCED_LONG: Duration = Duration::from_secs(30);
+
+pub(crate) struct Upkeep;
+
+impl Controller for Upkeep {
+    type Key = ();
+    const NAME: &'static str = "state.upkeep";
+
+    fn wakes_for(_call: &Duty) -> Option<()> {
+        None
+    }
+
+    fn first_keys(&self) -> Vec<()> {
+        vec![()]
+    }
+
+    async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
+        ctx.tell(|store, now| store.expire(now));
+        let overdue = ctx.store().overdue_claims(ctx.now());
+        for claim in overdue {
+            look_for(ctx, &claim).await?;
+        }
+        let unsynced = ctx.store().unsynced_for(ctx.now()).filter(|time| *time > UNSYNCED_LONG);
+        if let Some(time) = unsynced {
+            let missing: Vec<String> = ctx.store().missing_kinds().iter().map(ToString::to_string).collect();
+            let (duration, missing) = (time.as_secs(), missing.join(", "));
+            tracing::error!(duration, missing, "cluster is waiting on sync for extended duration");
+        }
+        Ok(Next::After(ROUND))
+    }
+}
+
+/// A claim that we created, and that a watch should have shown by now.
+async fn look_for(ctx: &Ctx, name: &NodeName) -> Result<(), ControllerError> {
+    let api: Api<NodeClaim> = Api::all(ctx.client.clone());
+    match api.get_opt(name.as_str()).await.doing(format!("looking for nodeclaim {name}"))? {
+        Some(claim) => ctx.tell(|store, now| store.apply(claim, now)),
+        None => ctx.tell(|store, now| store.forget_claim(name, now)),
+    }
+    Ok(())
+}
