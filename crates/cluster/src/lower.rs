@@ -7,6 +7,7 @@
 mod affinity;
 pub mod budget;
 pub mod buffer;
+pub mod claim;
 pub mod daemon;
 pub mod eligible;
 pub mod facts;

@@ -9,6 +9,7 @@ mod ask;
 mod assuming;
 mod buffers;
 mod daemons;
+mod leaving;
 mod machines;
 mod on_machine;
 mod on_pod;
@@ -92,6 +93,7 @@ impl Default for Settings {
                 Kind::PersistentVolume,
                 Kind::StorageClass,
                 Kind::CsiNode,
+                Kind::VolumeAttachment,
                 Kind::PodDisruptionBudget,
                 Kind::Namespace,
             ]),

@@ -6,5 +6,7 @@
 //! Invariants: equal input gives an equal answer, byte for byte; every refusal carries its reason; no panic on any
 //! input.
 
+pub mod drain;
+pub mod lifecycle;
 pub mod overlay;
 pub mod solve;

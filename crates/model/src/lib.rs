@@ -7,7 +7,9 @@
 //! has a fixed order; text from outside is parsed once, and a refusal says what is wrong, where, and what would help.
 
 pub mod budget;
+pub mod claim;
 pub mod cron;
+pub mod drain;
 pub mod ids;
 pub mod instance;
 pub mod labels;

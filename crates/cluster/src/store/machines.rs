@@ -102,12 +102,7 @@ impl Machines {
     }
 
     /// Replaces a Node, or removes it, and says which names must be looked at again; none when it means the same as before.
-    pub(super) fn put_node(
-        &mut self,
-        name: &NodeName,
-        node: Option<WireNode>,
-        classes: &NodeClasses,
-    ) -> Option<BTreeSet<NodeName>> {
+    pub(super) fn put_node(&mut self, name: &NodeName, node: Option<WireNode>) -> Option<BTreeSet<NodeName>> {
         let before = self.nodes.get(name).cloned();
         if before.is_none() && node.is_none() {
             return None;
@@ -122,11 +117,11 @@ impl Machines {
             return None;
         }
         let mut affected = BTreeSet::from([name.clone()]);
-        if let Some(id) = before.as_deref().filter(|node| is_admitted(node, classes)).and_then(node_id) {
+        if let Some(id) = before.as_deref().and_then(node_id) {
             unindex(&mut self.nodes_by_id, id, name);
             self.add_names_with_id(id, &mut affected);
         }
-        if let Some(id) = node.as_ref().filter(|node| is_admitted(node, classes)).and_then(node_id) {
+        if let Some(id) = node.as_ref().and_then(node_id) {
             self.nodes_by_id.entry(id.into()).or_default().insert(name.clone());
             self.add_names_with_id(id, &mut affected);
         }
@@ -216,7 +211,8 @@ impl Machines {
 
     fn look_for_node(&self, name: &NodeName, view: View<'_>, oddities: &mut Vec<Oddity>) -> Option<Machine> {
         let node = self.nodes.get(name).filter(|node| is_admitted(node, view.classes))?;
-        let claim = node_id(node).filter(|id| self.oldest_node(id) == Some(name)).and_then(|id| self.oldest_claim(id));
+        let claim =
+            node_id(node).filter(|id| self.oldest_node(id, view) == Some(name)).and_then(|id| self.oldest_claim(id));
         // Until a Node of ours is registered, its claim speaks for it; and a claim that does not know its machine yet does
         // so too, under its own name.
         if claim.is_none() && view.classes.owns_node(node) && !is_registered(node) {
@@ -228,7 +224,7 @@ impl Machines {
     fn look_for_claim(&self, name: &NodeName, view: View<'_>, oddities: &mut Vec<Oddity>) -> Option<Machine> {
         let claim = self.claims.get(name)?;
         if let Some(id) = claim_id(claim)
-            && (self.oldest_node(id).is_some() || self.oldest_claim(id) != Some(name))
+            && (self.oldest_node(id, view).is_some() || self.oldest_claim(id) != Some(name))
         {
             return None;
         }
@@ -256,9 +252,11 @@ impl Machines {
         Some(Machine { node: Arc::new(lowered.value), claim: claim_name.cloned() })
     }
 
-    fn oldest_node(&self, id: &str) -> Option<&NodeName> {
+    /// Of the Nodes that are admitted. One that is not has an id all the same, by which its claim finds it to register it.
+    fn oldest_node(&self, id: &str, view: View<'_>) -> Option<&NodeName> {
         let age = |name: &&NodeName| (self.nodes.get(*name).map(|node| born(&node.metadata)), (*name).clone());
-        self.nodes_with_id(id).min_by_key(age)
+        let is_seen = |name: &&NodeName| self.nodes.get(*name).is_some_and(|node| is_admitted(node, view.classes));
+        self.nodes_with_id(id).filter(is_seen).min_by_key(age)
     }
 
     fn oldest_claim(&self, id: &str) -> Option<&NodeName> {

@@ -29,7 +29,7 @@ impl Store {
         }
         let mut ours = self.machines.node(&name).is_some_and(|node| self.settings.classes.owns_node(node));
         ours |= wire.as_ref().is_some_and(|node| self.settings.classes.owns_node(node));
-        let Some(names) = self.machines.put_node(&name, wire.map(trim::node), &self.settings.classes) else { return };
+        let Some(names) = self.machines.put_node(&name, wire.map(trim::node)) else { return };
         for claim in names.iter().filter(|name| self.machines.claim(name).is_some()) {
             change.wake(Duty::Claim(claim.clone()));
         }

@@ -28,6 +28,18 @@ fn a_claim_and_its_node_are_one_machine_as_soon_as_both_know_its_id() {
     assert!(store.shown().is_empty());
 }
 
+#[test]
+fn a_claim_finds_its_node_before_anybody_has_said_which_type_that_is() {
+    let mut store = store().with([claim("c", launched("id-1")).into()]);
+    let Object::Node(mut typeless) = node("n", "id-1", not_registered()) else { unreachable!() };
+    typeless.metadata.labels.as_mut().unwrap().remove("node.kubernetes.io/instance-type");
+    let change = store.apply(*typeless, at(0));
+    assert!(change.wake.contains(&Duty::Claim("c".into())), "it can be registered: {change:?}");
+    let life = store.claim_life(&"c".into()).unwrap().value;
+    assert_eq!(life.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["n"]);
+    assert_eq!(store.shown(), ["c"], "until then its claim speaks for it");
+}
+
 // 01/STA-04, 02/ST2
 #[test]
 fn a_node_of_others_that_learns_its_id_takes_its_own_place() {

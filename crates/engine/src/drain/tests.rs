@@ -1,0 +1,190 @@
+use std::collections::BTreeSet;
+
+use model::pod::{DoNotDisrupt, Pod};
+use model::resources::Resources;
+use model::taints::{Effect, Match, Toleration};
+
+use super::*;
+
+fn at(second: i64) -> Instant {
+    Instant::from_unix_seconds(second)
+}
+
+const GRACE: Duration = Duration::from_secs(30);
+
+fn guest(name: &str) -> Guest {
+    let pod =
+        Pod { node: Some("node".into()), is_unschedulable: false, ..Pod::pending("d", name, Resources::default()) };
+    Guest { pod: Arc::new(pod), ends_by: None, grace: Some(GRACE), is_critical: false, volumes: BTreeSet::new() }
+}
+
+fn with(mut guest: Guest, change: impl FnOnce(&mut Pod)) -> Guest {
+    change(Arc::make_mut(&mut guest.pod));
+    guest
+}
+
+fn daemon(name: &str) -> Guest {
+    with(guest(name), |pod| pod.owner = Owner::DaemonSet)
+}
+
+fn critical(guest: Guest) -> Guest {
+    Guest { is_critical: true, ..guest }
+}
+
+fn ending(guest: Guest, by: i64) -> Guest {
+    Guest { ends_by: Some(at(by)), ..with(guest, |pod| pod.life = Life::Terminating) }
+}
+
+fn protected(guest: Guest, until: Option<i64>) -> Guest {
+    let protection = until.map_or(DoNotDisrupt::Always, |until| DoNotDisrupt::Until(at(until)));
+    with(guest, |pod| pod.do_not_disrupt = protection)
+}
+
+fn tolerating(guest: Guest, key: &str, matches: Match) -> Guest {
+    let toleration = Toleration { key: Some(key.into()), matches, effect: Some(Effect::NoSchedule) };
+    with(guest, |pod| pod.wants.tolerations.push(toleration))
+}
+
+/// Who is ordered to go and who is waited for, at this second with this deadline.
+fn check(guests: &[Guest], deadline: Option<i64>, second: i64, orders: &[&str], waiting: usize) {
+    let drain = next_evictions(guests, deadline.map(at), at(second));
+    let names: Vec<&str> = drain.orders.iter().map(|order| &*order.pod.name).collect();
+    assert_eq!((&*names, drain.waiting.len()), (orders, waiting), "{drain:?}");
+}
+
+// 02/TE15 02/TE16 02/TE17
+#[test]
+fn tiers_leave_one_after_the_other_and_wait_until_the_one_before_is_gone() {
+    let mut guests =
+        vec![critical(daemon("d")), critical(guest("c")), daemon("b"), guest("a"), ending(guest("ending"), 100)];
+    check(&guests, None, 50, &["a", "ending"], 5);
+    guests.remove(3);
+    check(&guests, None, 50, &["ending"], 4);
+    guests.pop();
+    check(&guests, None, 50, &["b"], 3);
+    guests.pop();
+    check(&guests, None, 50, &["c"], 2);
+    guests.pop();
+    check(&guests, None, 50, &["d"], 1);
+    check(&[], None, 50, &[], 0);
+}
+
+// 02/TE8 02/TE9 02/TE10 02/TE11 02/TE12 02/TE13
+#[test]
+fn who_puts_up_with_the_disruption_has_ended_or_is_the_nodes_own_is_not_waited_for() {
+    let disrupted = "karpenter.sh/disrupted";
+    check(&[tolerating(guest("a"), disrupted, Match::Equal("".into()))], None, 0, &[], 0);
+    check(&[tolerating(guest("a"), disrupted, Match::Any)], None, 0, &[], 0);
+    check(&[tolerating(guest("a"), "node.kubernetes.io/unschedulable", Match::Any)], None, 0, &["a"], 1);
+    check(&[with(guest("a"), |pod| pod.life = Life::Terminal)], None, 0, &[], 0);
+    check(&[with(guest("a"), |pod| pod.owner = Owner::Node)], None, 0, &[], 0);
+    check(&[guest("without an owner")], None, 0, &["without an owner"], 1);
+}
+
+// 02/TE20
+#[test]
+fn a_pod_that_does_not_end_is_given_up_after_a_minute() {
+    let stuck = [ending(guest("a"), 100)];
+    check(&stuck, None, 159, &["a"], 1);
+    check(&stuck, None, 160, &[], 0);
+    assert_eq!(next_evictions(&stuck, None, at(110)).until, Some(at(160)));
+}
+
+// 02/TE22 02/TE23 02/TE25
+#[test]
+fn a_pod_is_deleted_in_time_for_its_grace_and_no_earlier_whatever_its_tier() {
+    let guests = [critical(guest("late")), protected(guest("early"), None)];
+    check(&guests, Some(100), 69, &["early"], 2);
+    assert_eq!(next_evictions(&guests, Some(at(100)), at(10)).until, Some(at(70)));
+    check(&guests, Some(100), 70, &["late", "early"], 2);
+    let slow = Guest { grace: Some(Duration::from_secs(1000)), ..critical(guest("slow")) };
+    check(&[slow, guest("a")], Some(100), 1, &["slow", "a"], 2);
+    let endless = Guest { grace: None, ..critical(guest("endless")) };
+    check(&[endless.clone(), guest("a")], Some(100), 69, &["a"], 2);
+    check(&[endless, guest("a")], Some(100), 200, &["a", "endless"], 2);
+}
+
+#[test]
+fn everybody_who_is_waited_for_has_a_reason() {
+    let guests = [
+        guest("queued"),
+        protected(guest("protected"), Some(90)),
+        ending(guest("ending"), 60),
+        daemon("later"),
+        Guest { grace: Some(Duration::from_secs(100)), ..guest("overdue") },
+    ];
+    let drain = next_evictions(&guests, Some(at(110)), at(50));
+    let found: Vec<(&str, Holdup)> = drain.waiting.iter().map(|(pod, holdup)| (&*pod.name, *holdup)).collect();
+    let expected = [
+        ("queued", Holdup::Queued),
+        ("protected", Holdup::Protected(Some(at(90)))),
+        ("ending", Holdup::Ending),
+        ("later", Holdup::LaterTier),
+        ("overdue", Holdup::Overdue),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(drain.until, Some(at(80)), "then everybody is overdue");
+}
+
+fn attempt(guest: &Guest, deadline: Option<i64>, second: i64) -> Attempt {
+    next_attempt(guest, deadline.map(at), at(second))
+}
+
+// 02/TE24 02/EV13
+#[test]
+fn grace_is_cut_to_what_is_left_and_never_below_a_second() {
+    let delete = |seconds| Attempt::Delete { grace: Duration::from_secs(seconds) };
+    assert_eq!(attempt(&ending(guest("a"), 200), Some(100), 60), delete(40));
+    assert_eq!(attempt(&ending(guest("a"), 90), Some(100), 60), Attempt::Forget, "it will be gone by then");
+    assert_eq!(attempt(&guest("a"), Some(100), 80), delete(20));
+    assert_eq!(attempt(&guest("a"), Some(100), 100), delete(1));
+    assert_eq!(attempt(&guest("a"), Some(100), 1000), delete(1));
+    assert_eq!(attempt(&ending(guest("a"), 1001), Some(100), 1000), Attempt::Forget, "there is nothing left to cut");
+}
+
+#[test]
+fn before_that_the_pods_own_wish_counts() {
+    assert_eq!(attempt(&guest("a"), None, 0), Attempt::Evict);
+    assert_eq!(attempt(&guest("a"), Some(100), 69), Attempt::Evict);
+    assert_eq!(attempt(&protected(guest("a"), None), None, 0), Attempt::Hold { until: None });
+    assert_eq!(attempt(&protected(guest("a"), None), Some(100), 0), Attempt::Hold { until: Some(at(70)) });
+    assert_eq!(attempt(&protected(guest("a"), Some(50)), Some(100), 0), Attempt::Hold { until: Some(at(50)) });
+    assert_eq!(attempt(&protected(guest("a"), Some(50)), Some(100), 50), Attempt::Evict);
+    assert_eq!(attempt(&with(guest("a"), |pod| pod.life = Life::Terminal), Some(1), 60), Attempt::Forget);
+    assert_eq!(attempt(&with(guest("a"), |pod| pod.owner = Owner::Node), Some(1), 60), Attempt::Forget);
+}
+
+fn leaving(guests: Vec<Guest>) -> Leaving {
+    Leaving { guests, attached: Vec::new(), deadline: None, draining_since: Some(at(10)) }
+}
+
+// 02/TE26
+#[test]
+fn a_drain_takes_five_seconds_at_least_if_a_claim_says_since_when() {
+    let mut node = leaving(vec![]);
+    assert_eq!(next_step(&node, at(14)), NodeStep::Linger { until: at(15) });
+    assert_eq!(next_step(&node, at(15)), NodeStep::Terminate { volumes: Volumes::Detached });
+    node.draining_since = None;
+    assert_eq!(next_step(&node, at(10)), NodeStep::Terminate { volumes: Volumes::Detached });
+    node.guests.push(guest("a"));
+    assert!(matches!(next_step(&node, at(100)), NodeStep::Drain(_)));
+}
+
+fn attached(name: &str, volume: Option<&str>) -> Attached {
+    Attached { name: name.into(), volume: volume.map(Into::into) }
+}
+
+// 02/TE27 02/TE28 02/TE29
+#[test]
+fn volumes_are_awaited_until_the_deadline_unless_their_pod_stays() {
+    let mut stays = with(guest("mirror"), |pod| pod.owner = Owner::Node);
+    stays.volumes.insert("held".into());
+    let mut node = leaving(vec![stays]);
+    node.attached = vec![attached("a", Some("held")), attached("b", Some("free")), attached("c", None)];
+    node.deadline = Some(at(100));
+    let wait = NodeStep::AwaitVolumes { attachments: vec!["b".into()], until: Some(at(100)) };
+    assert_eq!(next_step(&node, at(50)), wait);
+    assert_eq!(next_step(&node, at(100)), NodeStep::Terminate { volumes: Volumes::GivenUp });
+    node.attached.remove(1);
+    assert_eq!(next_step(&node, at(50)), NodeStep::Terminate { volumes: Volumes::Detached });
+}
