@@ -13,6 +13,7 @@ mod greedy;
 mod hash;
 mod lift;
 mod limits;
+mod listing;
 mod machines;
 mod neighbours;
 mod outlook;

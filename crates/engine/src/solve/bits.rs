@@ -12,6 +12,11 @@ impl Bits {
         Self { first: 0, rest: vec![0; size.div_ceil(64).saturating_sub(1)] }
     }
 
+    /// A set without members that has room for those of another.
+    pub(crate) fn empty_like(other: &Self) -> Self {
+        Self { first: 0, rest: vec![0; other.rest.len()] }
+    }
+
     pub(crate) fn full(size: usize) -> Self {
         let mut bits = Self::empty(size);
         for (index, word) in bits.words_mut().enumerate() {

@@ -12,6 +12,7 @@ use super::bits::Bits;
 use super::classes::{Class, Place, Rung};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
+use super::listing::{listed, unmet};
 use super::outlook::{OutlookId, Outlooks, Stock};
 use super::reserve::{AllHeld, Reservations};
 use super::topology::{Rule, Topology};
@@ -36,9 +37,8 @@ pub(crate) struct Claim {
     pub(crate) attached: Attachments,
     /// How many different values of a key must stay open.
     pub(crate) min_values: Vec<(Key, u32)>,
-    pub(crate) is_min_values_relaxed: bool,
-    /// The machine that the pool's limits are charged with.
-    pub(crate) charged: Option<usize>,
+    /// What the pool's limits are charged with, resource by resource.
+    pub(crate) charged: Option<Vec<i64>>,
     /// Reservations that it may use.
     pub(crate) held: BTreeSet<ReservationId>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Narrowing {
     pub(crate) outlook: OutlookId,
     pub(crate) step: usize,
     asked: Asked,
-    held: BTreeSet<ReservationId>,
+    pub(crate) held: BTreeSet<ReservationId>,
 }
 
 /// Everything that a look at a claim needs.
@@ -105,7 +105,6 @@ impl Claim {
             ports: Vec::new(),
             attached: Attachments::new(),
             min_values: template.min_values.clone(),
-            is_min_values_relaxed: false,
             charged: None,
             held: BTreeSet::new(),
         })
@@ -146,6 +145,13 @@ impl View<'_, '_> {
             match self.narrow_at(claim, candidate, place) {
                 Ok((outlook, step)) => {
                     let held = self.holdings(claim, candidate, outlook).map_err(|AllHeld| Refusal::Reserved)?;
+                    // What is held decides what is listed.
+                    if !held.is_empty() && !claim.min_values.is_empty() {
+                        let machines = self.machines_for(claim, Some(candidate), outlook);
+                        if !self.lists_enough(claim, Some(&held), outlook, &machines) {
+                            continue;
+                        }
+                    }
                     let (class, rung) = candidate.number;
                     return Ok(Narrowing { outlook, step, asked: Asked { class, rung, place: number }, held });
                 }
@@ -348,9 +354,9 @@ impl View<'_, '_> {
             machines.retain(|machine| first_overfull(held, more, limits(machine)).is_none());
         }
         if !self.lift.has(Constraint::Limits) {
-            self.limits.keep_affordable(self.world, claim.template, claim.charged, &mut machines);
+            self.limits.keep_affordable(self.world, claim.template, claim.charged.as_deref(), &mut machines);
         }
-        if !self.lift.has(Constraint::MinValues) && !self.has_min_values(&claim.min_values, &machines) {
+        if !self.lists_enough(claim, None, outlook, &machines) {
             return Bits::empty(all.len());
         }
         machines
@@ -394,15 +400,28 @@ impl View<'_, '_> {
         self.reservations.holdings(&self.world.machines, &claim.held, &machines, &outlook.shapes)
     }
 
-    pub(crate) fn has_min_values(&self, min_values: &[(Key, u32)], machines: &Bits) -> bool {
-        min_values.iter().all(|(key, least)| self.values_of(*key, machines) >= *least)
+    /// Whether what a claim would list meets its minimum numbers of values. Where it is open what it holds of reservations,
+    /// everything on sale counts.
+    fn lists_enough(
+        &self,
+        claim: &Claim,
+        held: Option<&BTreeSet<ReservationId>>,
+        outlook: OutlookId,
+        machines: &Bits,
+    ) -> bool {
+        claim.min_values.is_empty()
+            || self.lift.has(Constraint::MinValues)
+            || unmet(self.world, &claim.min_values, &self.listed(held, outlook, machines)).is_none()
     }
 
-    /// How many different values of a key these machines have among them.
-    pub(crate) fn values_of(&self, key: Key, machines: &Bits) -> u32 {
-        let mut states = self.world.machines.states_of(key, machines);
-        states.keep(&self.world.words.named(key));
-        u32::try_from(states.len()).unwrap_or(u32::MAX)
+    /// What a claim would list of these machines.
+    pub(crate) fn listed(&self, held: Option<&BTreeSet<ReservationId>>, outlook: OutlookId, machines: &Bits) -> Bits {
+        // What is not on sale is listed nowhere; only reasons look at it.
+        if self.lift.has(Constraint::Offerings) {
+            return machines.clone();
+        }
+        let outlook = self.outlooks.borrow().get(outlook).clone();
+        listed(self.world, held, &outlook.states, machines).into_iter().collect()
     }
 }
 

@@ -17,6 +17,7 @@ use super::bits::Bits;
 use super::claims::Claim;
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
+use super::listing::unmet;
 use super::neighbours;
 use super::outlook::Stock;
 use super::topology::{Ground, Rule, Spot};
@@ -33,10 +34,8 @@ pub(crate) fn unplaced(greedy: &Greedy<'_, '_>) -> Vec<Unplaced> {
         let class = greedy.class_of[pod];
         let mut reason = of_class[class].get_or_insert_with(|| explain_class(greedy, class)).clone();
         reason.pod = greedy.world.pods[pod].name.clone();
-        match &greedy.shortfalls[pod] {
-            Some(shortfall) => reason.general.insert(0, shortfall.clone()),
-            None if !greedy.reached[pod] => reason.general.insert(0, Obstacle::NotReached),
-            None => {}
+        if !greedy.reached[pod] {
+            reason.general.insert(0, Obstacle::NotReached);
         }
         reasons.push(reason);
     }
@@ -155,7 +154,10 @@ fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set:
     let stock = if lift.has(Constraint::Offerings) { Stock::Any } else { Stock::OnSale };
     let claim = Claim::new(greedy.world, &greedy.outlooks, template, stock)?;
     let narrowing = view.narrow(&claim, candidate).ok()?;
-    Some(view.machines_for(&claim, Some(candidate), narrowing.outlook))
+    let machines = view.machines_for(&claim, Some(candidate), narrowing.outlook);
+    // What is too long a list for a minimum of values to be met is judged by its beginning.
+    let is_about_the_list = lift.has(Constraint::MinValues);
+    Some(if is_about_the_list { view.listed(Some(&narrowing.held), narrowing.outlook, &machines) } else { machines })
 }
 
 /// Starts from everything set aside and takes back what need not be.
@@ -286,13 +288,7 @@ fn limit_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &
 
 fn min_values_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
     let suited = machines_without(greedy, class, template, set).unwrap_or_default();
-    let lift = Lift::default();
-    let view = greedy.view(&lift);
-    let counted = greedy.world.templates[template]
-        .min_values
-        .iter()
-        .map(|(key, wanted)| (*key, *wanted, view.values_of(*key, &suited)));
-    let unmet = counted.into_iter().find(|(_, wanted, found)| found < wanted);
+    let unmet = unmet(greedy.world, &greedy.world.templates[template].min_values, &suited);
     unmet.map_or(Obstacle::NoInstanceType, |(key, wanted, found)| Obstacle::MinValues {
         key: greedy.world.words.key_name(key).clone(),
         wanted,

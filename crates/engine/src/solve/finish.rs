@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
-use model::ids::TypeName;
-use model::instance::CapacityType;
 use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, Labels};
 use model::plan::{Plan, PlannedClaim, Target};
 use model::price::Price;
@@ -18,8 +15,8 @@ use super::bits::Bits;
 use super::claims::Claim;
 use super::explain;
 use super::greedy::{Greedy, Seat};
-use super::lift::Lift;
-use super::machines::Sale;
+use super::lift::{Constraint, Lift};
+use super::listing::{Choice, Listing, unmet};
 use super::outlook::OutlookId;
 use super::words::Key;
 use super::world::World;
@@ -40,19 +37,16 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
     let mut drafts = Vec::new();
     for number in 0..greedy.claims.len() {
         let mut draft = spelled_out(&greedy, &greedy.claims[number], &counted);
-        if greedy.world.machines.has_twins {
-            settle_offerings(greedy.world, &mut draft);
-        }
-        greedy.limits.settle(greedy.world, &draft.claim, &mut draft.machines);
+        draft.settle_offerings(greedy.world);
+        greedy.limits.settle(greedy.world, &mut draft.claim, &mut draft.machines);
         drafts.push(draft);
     }
     let mut listings = Listings::default();
     let mut listed: Vec<(Draft, Rc<Listing>)> = Vec::new();
     for draft in drafts {
-        let listing = listings.of(&greedy, &draft);
+        let listing = listings.of(greedy.world, &draft);
         listed.push((draft, listing));
     }
-    drop_claims_that_truncation_breaks(&mut greedy, &mut listed);
     let unplaced = explain::unplaced(&greedy);
     let pods = &greedy.world.pods;
     let target = |seat: Seat| match seat {
@@ -69,8 +63,25 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
     }
 }
 
+impl Draft {
+    /// Leaves out machines, or narrows labels, where a type's offerings differ in amounts.
+    fn settle_offerings(&mut self, world: &World<'_>) {
+        let choice = Choice::new(world, &self.states, &self.machines);
+        self.machines = choice.machines;
+        let Some(narrowed) = choice.narrowed else { return };
+        self.is_special = true;
+        for (key, states) in narrowed.iter().enumerate().filter(|(key, states)| **states != self.states[*key]) {
+            let values = states.iter().filter_map(|state| world.words.value(key, state)).map(|value| &**value);
+            self.requirements.add(world.words.key_name(key).clone(), Requirement::new(Operator::In, values));
+        }
+        self.states = narrowed;
+    }
+}
+
 fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim, counted: &BTreeSet<Key>) -> Draft {
-    let lift = Lift::default();
+    // Best effort rather lowers a minimum of values than lists nothing, should a limit have become too tight for it.
+    let is_lenient = greedy.world.snapshot.policy.min_values == MinValuesPolicy::BestEffort;
+    let lift = if is_lenient { Lift::of(&[Constraint::MinValues]) } else { Lift::default() };
     let machines = greedy.view(&lift).machines_for(claim, None, claim.outlook);
     let outlook = greedy.outlooks.borrow().get(claim.outlook).clone();
     let template = &greedy.world.templates[claim.template];
@@ -92,76 +103,6 @@ fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim, counted: &BTreeSet<Key>) 
     Draft { claim: claim.clone(), states: outlook.states.clone(), machines, requirements, is_special: false }
 }
 
-/// A type whose offerings differ in amounts may be sold to the claim in a way that is too small for its pods. Such a type
-/// goes, if others are left; otherwise the claim is narrowed to the labels of the offerings that are large enough.
-fn settle_offerings(world: &World<'_>, claim: &mut Draft) {
-    let shapes = world.machines.shapes_for(|key| &claim.states[key]);
-    let is_sold = |machine: usize| world.machines.all[machine].sales.iter().any(|sale| shapes.contains(sale.shape));
-    // Pools may offer different types of one name, so a type is told by its place in memory and not by its name.
-    let type_of = |machine: usize| Arc::as_ptr(world.machines.all[machine].instance_type);
-    let left_out =
-        (0..world.machines.all.len()).filter(|machine| !claim.machines.contains(*machine) && is_sold(*machine));
-    let doubtful: BTreeSet<_> = left_out.map(type_of).collect();
-    let mut sound = claim.machines.clone();
-    sound.retain(|machine| !doubtful.contains(&type_of(machine)));
-    if !sound.is_empty() {
-        claim.machines = sound;
-        return;
-    }
-    claim.is_special = true;
-    let sales = claim.machines.iter().flat_map(|machine| &world.machines.all[machine].sales);
-    let suited: Bits = sales.map(|sale| sale.shape).filter(|shape| shapes.contains(*shape)).collect();
-    for key in 0..world.words.key_count() {
-        let mut states = claim.states[key].clone();
-        states.keep(&world.machines.states_on_sale(key, &suited, &world.words));
-        if states != claim.states[key] {
-            let values: Vec<&str> =
-                states.iter().filter_map(|state| world.words.value(key, state)).map(|v| &**v).collect();
-            claim.requirements.add(world.words.key_name(key).clone(), Requirement::new(Operator::In, values));
-            claim.states[key] = states;
-        }
-    }
-}
-
-/// A claim lists only so many types. If those that are left out take a minimum of values along, the claim would promise
-/// less than its pool demands; its pods then stay without a place.
-fn drop_claims_that_truncation_breaks(greedy: &mut Greedy<'_, '_>, listed: &mut Vec<(Draft, Rc<Listing>)>) {
-    let is_strict = greedy.world.snapshot.policy.min_values == MinValuesPolicy::Strict;
-    let broken: Vec<Option<Obstacle>> =
-        listed.iter().map(|(draft, list)| is_strict.then(|| shortfall(greedy, draft, list)).flatten()).collect();
-    if broken.iter().all(Option::is_none) {
-        return;
-    }
-    // Claims that stay move up into the gaps.
-    let number = |claim: usize| broken[..claim].iter().filter(|broken| broken.is_none()).count();
-    for pod in 0..greedy.seats.len() {
-        let Some(Seat::Claim(claim)) = greedy.seats[pod] else { continue };
-        greedy.seats[pod] = broken[claim].is_none().then(|| Seat::Claim(number(claim)));
-        greedy.shortfalls[pod] = broken[claim].clone();
-    }
-    let mut verdicts = broken.iter();
-    listed.retain(|_| verdicts.next().is_some_and(Option::is_none));
-    greedy.claims = listed.iter().map(|(draft, _)| draft.claim.clone()).collect();
-    greedy.order = greedy.order.iter().copied().filter(|pod| greedy.seats[*pod].is_some()).collect();
-}
-
-/// The first minimum that the listed types do not meet.
-fn shortfall(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing) -> Option<Obstacle> {
-    if draft.claim.min_values.is_empty() {
-        return None;
-    }
-    let listed: BTreeSet<&TypeName> = listing.types.iter().collect();
-    let mut machines = draft.machines.clone();
-    machines.retain(|machine| listed.contains(&greedy.world.machines.all[machine].instance_type.name));
-    let lift = Lift::default();
-    let view = greedy.view(&lift);
-    draft.claim.min_values.iter().find_map(|(key, wanted)| {
-        let found = view.values_of(*key, &machines);
-        let key = greedy.world.words.key_name(*key).clone();
-        (found < *wanted).then_some(Obstacle::MinValues { key, wanted: *wanted, found })
-    })
-}
-
 fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: &mut Bindings) -> PlannedClaim {
     let (world, claim) = (greedy.world, &draft.claim);
     let template = &world.templates[claim.template];
@@ -172,6 +113,7 @@ fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: 
     requirements.remove(HOSTNAME);
     requirements.add(INSTANCE_TYPE, listing.type_names.clone());
     requirements.add(CAPACITY_TYPE, listing.capacity_types.clone());
+    let is_min_values_relaxed = lower_minimums(world, &template.min_values, listing, &mut requirements);
     PlannedClaim {
         pool: template.pool.name.clone(),
         requirements,
@@ -179,7 +121,7 @@ fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: 
         requests: requests.plus(&least_daemons(greedy, draft)),
         labels: custom_labels(greedy, draft),
         reservations: claim.held.iter().cloned().collect(),
-        is_min_values_relaxed: claim.is_min_values_relaxed,
+        is_min_values_relaxed,
         price,
         reason: ClaimReason {
             pods,
@@ -190,6 +132,24 @@ fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: 
         },
         types: listing.types.clone(),
     }
+}
+
+/// Lowers the minimum numbers of values that a list does not meet to what it has; says whether there were any.
+fn lower_minimums(
+    world: &World<'_>,
+    minimums: &[(Key, u32)],
+    listing: &Listing,
+    requirements: &mut Requirements,
+) -> bool {
+    let short = minimums.iter().filter_map(|minimum| unmet(world, &[*minimum], &listing.machines));
+    let short: Vec<(Key, u32, u32)> = short.collect();
+    for (key, _, found) in &short {
+        let name = world.words.key_name(*key);
+        if let Some(lowered) = requirements.remove(name) {
+            requirements.add(name.clone(), lowered.with_min_values(Some(*found)));
+        }
+    }
+    !short.is_empty()
 }
 
 /// What kept the first pod of each class that opened a claim off the node that came closest to taking it.
@@ -204,76 +164,21 @@ impl Bindings {
     }
 }
 
-/// The types that a claim lists, in the ways that it can buy them.
-struct Listing {
-    /// Cheapest first.
-    types: Arc<[TypeName]>,
-    type_names: Requirement,
-    capacity_types: Requirement,
-    cheapest: Option<Price>,
-    runner_up: Option<(TypeName, Price)>,
-}
-
 /// Listings that were made already. Claims of one outlook often end with the same machines.
 #[derive(Default)]
 struct Listings(BTreeMap<(OutlookId, Bits), Rc<Listing>>);
 
 impl Listings {
-    fn of(&mut self, greedy: &Greedy<'_, '_>, draft: &Draft) -> Rc<Listing> {
+    fn of(&mut self, world: &World<'_>, draft: &Draft) -> Rc<Listing> {
+        let claim = &draft.claim;
+        let shapes = || world.machines.shapes_for(|key| &draft.states[key]);
+        let listing = || Rc::new(Listing::new(world, &claim.held, &shapes(), &draft.machines));
         // What is held, and what differs by offering, is a claim's own.
-        if !draft.claim.held.is_empty() || draft.is_special {
-            return Rc::new(Listing::new(greedy, draft));
+        if !claim.held.is_empty() || draft.is_special {
+            return listing();
         }
-        let key = (draft.claim.outlook, draft.machines.clone());
-        self.0.entry(key).or_insert_with(|| Rc::new(Listing::new(greedy, draft))).clone()
+        self.0.entry((claim.outlook, draft.machines.clone())).or_insert_with(listing).clone()
     }
-}
-
-impl Listing {
-    fn new(greedy: &Greedy<'_, '_>, draft: &Draft) -> Self {
-        let machines = &greedy.world.machines;
-        let shapes = machines.shapes_for(|key| &draft.states[key]);
-        let mut prices: Vec<(Price, usize)> = draft
-            .machines
-            .iter()
-            .filter_map(|machine| Some((sales(greedy, draft, machine, &shapes).next()?.price, machine)))
-            .collect();
-        prices.sort_unstable();
-        // Machines are numbered by name, so equal names are neighbours at one price, and the first price is the least.
-        let mut seen: BTreeSet<&TypeName> = BTreeSet::new();
-        let name = |machine: usize| &machines.all[machine].instance_type.name;
-        prices.retain(|(_, machine)| seen.insert(name(*machine)));
-        prices.truncate(greedy.world.snapshot.policy.max_types_per_claim);
-        let types: Arc<[TypeName]> = prices.iter().map(|(_, machine)| name(*machine).clone()).collect();
-        let listed: BTreeSet<&TypeName> = types.iter().collect();
-        let kept = draft.machines.iter().filter(|machine| listed.contains(name(*machine)));
-        let sales = kept.flat_map(|machine| sales(greedy, draft, machine, &shapes));
-        let capacity_types: BTreeSet<CapacityType> = sales.filter_map(|sale| sale.capacity_type).collect();
-        Self {
-            type_names: Requirement::one_of(types.iter().map(TypeName::shared)),
-            capacity_types: Requirement::one_of(capacity_types.iter().map(|kind| kind.as_str().into())),
-            cheapest: prices.first().map(|(price, _)| *price),
-            runner_up: prices.get(1).map(|(price, machine)| (name(*machine).clone(), *price)),
-            types,
-        }
-    }
-}
-
-/// The ways in which a claim can buy a machine, cheapest first. One that holds reservations buys from those only.
-fn sales<'g, 'a>(
-    greedy: &'g Greedy<'_, 'a>,
-    draft: &'g Draft,
-    machine: usize,
-    shapes: &'g Bits,
-) -> impl Iterator<Item = &'g Sale<'a>> {
-    let held = &draft.claim.held;
-    greedy.world.machines.all[machine].sales.iter().filter(move |sale| {
-        let is_ours = match sale.offering.reservation.as_ref() {
-            Some(reservation) => held.contains(&reservation.id),
-            None => held.is_empty(),
-        };
-        is_ours && shapes.contains(sale.shape)
-    })
 }
 
 /// A value for every label that only requirements speak of, so that the node has what its pods asked for.

@@ -14,6 +14,7 @@ use super::claims::{Candidate, Claim, Narrowing, Refusal, View, conflict};
 use super::classes::{Class, classify};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
+use super::listing::values_of;
 use super::outlook::{OutlookId, Outlooks, Step, Stock};
 use super::reserve::Reservations;
 use super::topology::{Ground, Rule, Spot, Topology};
@@ -56,8 +57,6 @@ pub(crate) struct Greedy<'w, 'a> {
     pub(crate) steps: u64,
     /// Pods that were looked at, whatever came of it.
     pub(crate) reached: Vec<bool>,
-    /// Pods that lost their claim in the end, because it could not list enough values.
-    pub(crate) shortfalls: Vec<Option<model::why::Obstacle>>,
     effort: u64,
     pub(crate) habits: Habits,
     memory: Vec<Vec<Memory>>,
@@ -153,7 +152,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
             order: Vec::new(),
             steps: 0,
             reached: vec![false; world.pods.len()],
-            shortfalls: vec![None; world.pods.len()],
             effort,
             habits: Habits { boosts: vec![0; world.pods.len()], skips: vec![0; world.pods.len()] },
         }
@@ -481,18 +479,17 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let view = self.view(&relaxed);
         let narrowing = view.narrow(&claim, candidate)?;
         let machines = view.machines_for(&claim, Some(candidate), narrowing.outlook);
+        let listed = view.listed(Some(&narrowing.held), narrowing.outlook, &machines);
         for (key, least) in &mut claim.min_values {
-            *least = (*least).min(view.values_of(*key, &machines));
+            *least = (*least).min(values_of(self.world, *key, &listed));
         }
-        claim.is_min_values_relaxed = true;
         claim.admit(bid.pod, candidate.class, narrowing);
         Ok(claim)
     }
 
     fn take_claim(&mut self, pod: usize, class: usize, number: usize) {
-        if let Some(step) = self.cheapest(&self.claims[number]) {
-            self.limits.charge(self.world, &mut self.claims[number], step.machine);
-        }
+        let essential = self.essential(&self.claims[number]);
+        self.limits.charge(self.world, &mut self.claims[number], &essential);
         let requests = &self.classes[class].requests;
         let row = number * requests.len()..(number + 1) * requests.len();
         let slack = self.slack[row.clone()].iter_mut();

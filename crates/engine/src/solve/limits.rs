@@ -73,7 +73,7 @@ impl Limits {
         &self,
         world: &World<'_>,
         template: usize,
-        charged: Option<usize>,
+        charged: Option<&[i64]>,
         machines: &mut Bits,
     ) {
         let left = &self.left[template];
@@ -81,9 +81,9 @@ impl Limits {
             *machines = Bits::empty(world.machines.all.len());
             return;
         }
-        for (axis, left) in &left.resources {
+        for (number, (axis, left)) in left.resources.iter().enumerate() {
             let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
-            let own = charged.map_or(0, capacity);
+            let own = charged.map_or(0, |charged| charged[number]);
             machines.retain(|machine| capacity(machine) <= left.saturating_add(own));
         }
     }
@@ -110,28 +110,35 @@ impl Limits {
         broken.into_iter().next()
     }
 
-    /// Charges the pool with a machine instead of the one that the claim held so far.
-    pub(crate) fn charge(&mut self, world: &World<'_>, claim: &mut Claim, machine: usize) {
+    /// Whether a template's pool limits anything but its number of nodes.
+    pub(crate) fn has_resources(&self, template: usize) -> bool {
+        !self.left[template].resources.is_empty()
+    }
+
+    /// Charges the pool with the most that any of these machines has, instead of what the claim was charged with so far.
+    pub(crate) fn charge(&mut self, world: &World<'_>, claim: &mut Claim, machines: &[usize]) {
         let left = &mut self.left[claim.template];
         if claim.charged.is_none() {
             left.nodes = left.nodes.map(|nodes| nodes - 1);
         }
-        for (axis, left) in &mut left.resources {
-            let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
-            *left = left.saturating_add(claim.charged.map_or(0, capacity)).saturating_sub(capacity(machine));
+        let before = claim.charged.take();
+        let mut charged = Vec::with_capacity(left.resources.len());
+        for (number, (axis, left)) in left.resources.iter_mut().enumerate() {
+            let capacity = |machine: &usize| world.machines.all[*machine].instance_type.capacity.get(axis);
+            let own = before.as_ref().map_or(0, |charged| charged[number]);
+            let most = machines.iter().map(capacity).max().unwrap_or(own);
+            *left = left.saturating_add(own).saturating_sub(most);
+            charged.push(most);
         }
-        claim.charged = Some(machine);
+        claim.charged = Some(charged);
     }
 
     /// Settles the final list of a claim: only what fits beside the others, charged at its largest.
-    pub(crate) fn settle(&mut self, world: &World<'_>, claim: &Claim, machines: &mut Bits) {
-        self.keep_affordable(world, claim.template, claim.charged, machines);
-        let left = &mut self.left[claim.template];
-        for (axis, left) in &mut left.resources {
-            let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
-            let own = claim.charged.map_or(0, capacity);
-            let largest = machines.iter().map(capacity).max().unwrap_or(own);
-            *left = left.saturating_add(own).saturating_sub(largest);
+    pub(crate) fn settle(&mut self, world: &World<'_>, claim: &mut Claim, machines: &mut Bits) {
+        if !self.has_resources(claim.template) {
+            return;
         }
+        self.keep_affordable(world, claim.template, claim.charged.as_deref(), machines);
+        self.charge(world, claim, &machines.iter().collect::<Vec<_>>());
     }
 }

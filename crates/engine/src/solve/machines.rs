@@ -165,6 +165,13 @@ impl<'a> Machines<'a> {
         states
     }
 
+    /// Keeps the states of a key that offerings of a shape leave.
+    pub(crate) fn keep_shape(&self, shape: usize, key: Key, states: &mut Bits) {
+        if let Some(mask) = self.shapes[shape].iter().find(|mask| mask.key == key) {
+            states.keep(&mask.states);
+        }
+    }
+
     /// How many shapes of offerings lead to a state of a label.
     pub(crate) fn ways_to_buy(&self, key: Key, state: usize) -> usize {
         let leads = |masks: &&Vec<Mask>| masks.iter().any(|mask| mask.key == key && mask.states.contains(state));

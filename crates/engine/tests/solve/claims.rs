@@ -132,9 +132,50 @@ fn a_minimum_that_only_the_length_of_the_list_breaks_is_broken_too() {
     let answer = world.solve(vec![pod("a"), pod("b")]);
     assert_eq!((answer.placed(), answer.claims()), (0, 0));
     let short = Obstacle::MinValues { key: INSTANCE_TYPE.into(), wanted: 4, found: 3 };
-    assert!(answer.plan.unplaced.iter().all(|unplaced| unplaced.general == [short.clone()]));
+    assert!(answer.plan.unplaced.iter().all(|unplaced| unplaced.pools[0].1 == [short.clone()]));
     world.snapshot.policy.min_values = MinValuesPolicy::BestEffort;
-    assert_eq!(world.solve(vec![pod("a"), pod("b")]).placed(), 2);
+    let lowered = world.judged(vec![pod("a"), pod("b")]);
+    assert_eq!(lowered.placed(), 2);
+    assert_eq!(lowered.claim("a").requirements.get(INSTANCE_TYPE).unwrap().min_values, Some(3));
+}
+
+// 01/MIN-04
+#[test]
+fn nobody_relies_on_a_claim_whose_list_would_be_too_short() {
+    let heavy = pool("heavy").weight(50).types(types_of(6)).min_values(INSTANCE_TYPE, "Exists", 4);
+    let mut world = world(vec![heavy, pool("light").types(types_of(6))]);
+    world.snapshot.policy.max_types_per_claim = 3;
+    let friend = pod("friend").label("app", "x").priority(1);
+    let answer = world.judged(vec![friend, pod("fond").together(near("kubernetes.io/hostname", &[("app", "x")]))]);
+    assert_eq!(answer.placed(), 2);
+    assert_eq!(answer.claim("fond").pool.as_str(), "light");
+}
+
+#[test]
+fn a_limit_never_takes_the_types_that_a_minimum_needs() {
+    // Beside a claim that must be able to list two and three cpus, five leave two: one type, and two are demanded.
+    let of_limit = |cpu: i64| {
+        let pool = pool("p").types(types_of(3)).min_values(INSTANCE_TYPE, "Exists", 2).limit("cpu", cpu);
+        world(vec![pool]).judged(pods("a", 2, |sketch| sketch.asks("cpu", 1500)))
+    };
+    assert_eq!((of_limit(5000).placed(), of_limit(5000).claims()), (1, 1));
+    assert_eq!((of_limit(6000).placed(), of_limit(6000).claims()), (2, 2));
+    assert!(of_limit(5000).plan.claims.iter().all(|claim| claim.types.len() == 2));
+}
+
+// 01/MIN-05
+#[test]
+fn best_effort_lists_what_a_limit_leaves() {
+    let pool = pool("p").types(types_of(3)).min_values(INSTANCE_TYPE, "Exists", 2).limit("cpu", 4000);
+    let mut world = world(vec![pool]);
+    world.snapshot.policy.min_values = MinValuesPolicy::BestEffort;
+    let answer = world.judged(pods("a", 2, |sketch| sketch.asks("cpu", 1500)));
+    assert_eq!((answer.placed(), answer.claims()), (2, 2));
+    for claim in &answer.plan.claims {
+        assert_eq!(claim.types.len(), 1);
+        assert!(claim.is_min_values_relaxed);
+        assert_eq!(claim.requirements.get(INSTANCE_TYPE).unwrap().min_values, Some(1));
+    }
 }
 
 // 01/MIN-05
@@ -144,6 +185,7 @@ fn best_effort_lowers_the_minimum_to_what_there_is() {
     world.snapshot.policy.min_values = MinValuesPolicy::BestEffort;
     let answer = world.solve(vec![pod("a").asks("cpu", 1500)]);
     assert!(answer.claim("a").is_min_values_relaxed);
+    assert_eq!(answer.claim("a").requirements.get(INSTANCE_TYPE).unwrap().min_values, Some(2));
     assert_eq!(answer.types("a").len(), 2);
     assert!(!world.solve(vec![pod("a")]).claim("a").is_min_values_relaxed, "what is met is not lowered");
 }

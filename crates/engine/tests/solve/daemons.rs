@@ -302,3 +302,25 @@ fn a_type_has_its_own_amounts_except_where_an_offering_says_otherwise() {
     assert_eq!(world.judged(large("In test-zone-2")).value("a", CAPACITY), "on-demand");
     assert!(!world.judged(vec![pod("a").asks("cpu", 8000)]).is_placed("a"), "the overhead stays");
 }
+
+// 01/PCK-15
+#[test]
+fn what_is_large_enough_in_two_ways_is_never_bought_in_a_third_that_is_too_small() {
+    let crossed = |built: &mut InstanceType| {
+        for offering in &mut built.offerings {
+            let is_spot = offering.label(CAPACITY).is_some_and(|kind| **kind == *"spot");
+            let is_first = offering.label(ZONE).is_some_and(|zone| **zone == *"test-zone-1");
+            if is_spot {
+                offering.price = offering.price.plus(offering.price);
+            }
+            if is_spot == is_first {
+                offering.capacity_override = Some(Resources::default().with("cpu", 8000));
+            }
+        }
+    };
+    let world = world(vec![pool("p").types(vec![changed(shape("crossed"), crossed)])]);
+    let answer = world.judged(vec![pod("a").asks("cpu", 6000)]);
+    let kinds = (answer.value("a", CAPACITY), answer.value("a", ZONE));
+    assert_eq!(kinds, ("on-demand".to_owned(), "test-zone-2 test-zone-3".to_owned()));
+    assert_eq!(world.judged(vec![pod("a").asks("cpu", 3000)]).value("a", CAPACITY), "on-demand spot");
+}
