@@ -20,6 +20,7 @@
 //! 5. Texts of events are functions in `events.rs`, metrics are fields in `metrics.rs`, numbers that an operator may want to
 //!    change stand in `settings.rs`.
 //! 6. Claims are created by `claims::create` alone.
+//! 7. Tests use `testing::World`: an API server in memory, the simulated cloud on top of it, and a `Ctx` that knows both.
 
 pub mod controller;
 pub mod ctx;
@@ -28,6 +29,8 @@ pub mod events;
 mod facts;
 pub mod metrics;
 pub mod settings;
+#[cfg(test)]
+mod testing;
 mod upkeep;
 mod wakers;
 

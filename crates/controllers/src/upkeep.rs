@@ -55,3 +55,46 @@ async fn look_for(ctx: &Ctx, name: &NodeName) -> Result<(), ControllerError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::World;
+
+    fn claim(name: &str) -> NodeClaim {
+        serde_json::from_value(json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name, "uid": name},
+            "spec": {"requirements": [], "nodeClassRef":
+                {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}},
+        }))
+        .unwrap()
+    }
+
+    // 01/STA-14
+    #[tokio::test(start_paused = true)]
+    async fn claims_that_no_watch_shows_are_looked_for_and_forgotten_if_they_are_not_there() {
+        let world = World::new();
+        for name in ["real", "lost"] {
+            world.ctx.tell(|store, now| store.assume_claim(claim(name), now));
+        }
+        world.put(serde_json::to_value(claim("real")).unwrap());
+        let names = || world.ctx.store().claims().keys().map(ToString::to_string).collect::<Vec<_>>();
+        Upkeep.tick(&world.ctx, &(), &world.id()).await.unwrap();
+        assert_eq!(names(), ["lost", "real"], "a watch may still be on its way");
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert_eq!(Upkeep.tick(&world.ctx, &(), &world.id()).await.unwrap(), Next::After(ROUND));
+        assert_eq!(names(), ["real"]);
+        assert_eq!(world.server.asked("GET /apis/karpenter.sh/v1/nodeclaims/").len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_whole_process_watches_syncs_and_ends_when_it_is_asked_to() {
+        let world = World::new();
+        world.put(serde_json::to_value(claim("real")).unwrap());
+        world.run(Duration::from_secs(3)).await;
+        assert!(world.ctx.store().is_synced());
+        assert_eq!(world.ctx.store().claims().len(), 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! For tests: a cluster in memory, the simulated cloud on top of it, and a `Ctx` that knows both. Under a paused clock.
+//!
+//! `world.put(json!({...}))` makes an object, `world.sync()` brings what the server has into the store, as watches would, and
+//! then a duty's `tick(&world.ctx, &key, &world.id())` is one look. `world.run(duration)` runs the whole process instead.
+
+mod apiserver;
+mod objects;
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{Fact, Kind, Object, feed};
+use provider::kwok::types::Menu;
+use provider::kwok::{Assortment, Kwok};
+use provider::metered::Metered;
+use runtime::{Clock, Compute, Recorder, Rng, Stop};
+use serde_json::{Value, json};
+
+pub(crate) use apiserver::{ApiServer, Trouble};
+pub(crate) use objects::{merged, node_class, node_pool, pending_pod, pod_on};
+
+use crate::controller::TickId;
+use crate::ctx::{Ctx, Parts};
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+
+/// The moment at which every test begins.
+pub(crate) const EPOCH: &str = "2026-01-01T00:00:00Z";
+
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+    pub(crate) cloud: Kwok,
+    pub(crate) ctx: Arc<Ctx>,
+}
+
+impl World {
+    /// Call it inside a runtime whose clock is paused.
+    pub(crate) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        Self::selling(settings, Assortment::Menu(Menu::generated()))
+    }
+
+    pub(crate) fn selling(settings: Settings, assortment: Assortment) -> Self {
+        let clock = Clock::virtual_from(EPOCH.parse().unwrap());
+        let server = ApiServer::new(clock.clone());
+        let (client, rng) = (server.client(), Rng::new(1));
+        let of_cloud = provider::kwok::Settings { namespace: "machines".to_owned(), rng: rng.fork("cloud") };
+        let cloud = Kwok::new(client.clone(), clock.clone(), &of_cloud, assortment).unwrap();
+        let metrics = Arc::new(Metrics::default());
+        let ctx = Ctx::new(Parts {
+            client,
+            cloud: Metered::new(Arc::new(cloud.clone()), metrics.clone()),
+            recorder: Recorder::new("karpenter", clock.clone(), rng.fork("events")),
+            clock,
+            metrics,
+            settings,
+            rng,
+            compute: Compute::in_place(),
+        });
+        Self { server, cloud, ctx: Arc::new(ctx) }
+    }
+
+    /// Makes or replaces an object.
+    pub(crate) fn put(&self, object: Value) {
+        self.server.put(object);
+    }
+
+    pub(crate) fn id(&self) -> TickId {
+        self.ctx.tick_id()
+    }
+
+    /// Brings everything that the server has into the store, and wakes whom that concerns.
+    pub(crate) fn sync(&self) {
+        for kind in Kind::ALL.iter().copied() {
+            let objects = self.server.all(kind.as_str());
+            let decoded = objects.iter().map(|object| Object::decode(kind, object.to_string().as_bytes()).unwrap());
+            let facts = [Fact::Restarted { kind }].into_iter().chain(decoded.map(Fact::Applied));
+            for fact in facts.chain([Fact::Listed { kind, version: None }]) {
+                let news = feed::take(&mut self.ctx.store(), fact, self.ctx.now());
+                news.into_iter().for_each(|news| self.ctx.pass_on(news));
+            }
+        }
+    }
+
+    /// Runs the whole process for so long, in simulated time, and then ends it as SIGTERM would.
+    pub(crate) async fn run(&self, time: Duration) {
+        let stop = Stop::new();
+        let end = async {
+            tokio::time::sleep(time).await;
+            stop.cancel();
+        };
+        let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), None, stop.clone()), end);
+        ended.unwrap();
+    }
+
+    /// The reasons and messages of all events that were written, in the order of time.
+    pub(crate) fn events(&self) -> Vec<(String, String)> {
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        self.server.all("Event").iter().map(|event| (text(event, "reason"), text(event, "message"))).collect()
+    }
+}
