@@ -153,7 +153,7 @@ fn taint_problems(taints: &[Taint], startup_taints: &[Taint]) -> Vec<Problem> {
 }
 
 /// Why a text is no qualified name: an optional DNS domain and a slash, then a name of up to 63 characters.
-fn qualified_name_problem(text: &str) -> Option<&'static str> {
+pub fn qualified_name_problem(text: &str) -> Option<&'static str> {
     let (domain, name) = match text.split_once('/') {
         Some((domain, name)) => (Some(domain), name),
         None => (None, text),

@@ -1,77 +1,266 @@
-//! Every metric of the process, as a field of one struct. Names are the reference's where the meaning is.
+//! Every metric of the process, as a field of one struct. Names, kinds and labels are the reference's where the meaning is.
+//!
+//! What happens is counted here as it happens. What merely is (nodes, pods, pools, conditions) is looked up in the store when
+//! somebody asks; see `state`. `docs/metrics.md` is written from both lists, and a test compares them with a scrape of the
+//! reference.
 
-use std::sync::{Mutex, PoisonError};
+mod book;
+pub mod labels;
+#[cfg(test)]
+mod tests;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use provider::metered::{Call, Meter};
+use provider::metered::{Call, DURATION_METRIC, ERRORS_METRIC, Meter};
+use runtime::metrics::Summary;
+
+use book::Book;
+pub use book::{Buckets, Counters, Entry, Gauges, Histograms, LabelSet};
+pub use labels::*;
 
 /// From five milliseconds to ten minutes.
-const DURATIONS: [f64; 45] = [
+const DURATIONS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 120.0,
     150.0, 300.0, 450.0, 600.0,
 ];
+/// What the metrics library of the reference takes when nobody says.
+const CALLS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// What its controller framework takes.
+const TICKS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
+    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
+];
+const TERMINATIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0];
+const INSTANCE_TERMINATIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 24.0 * HOUR;
+const LIFETIMES: &[f64] = &[
+    0.25 * HOUR,
+    0.5 * HOUR,
+    0.75 * HOUR,
+    HOUR,
+    2.0 * HOUR,
+    4.0 * HOUR,
+    6.0 * HOUR,
+    8.0 * HOUR,
+    10.0 * HOUR,
+    12.0 * HOUR,
+    16.0 * HOUR,
+    20.0 * HOUR,
+    DAY,
+    2.0 * DAY,
+    3.0 * DAY,
+    5.0 * DAY,
+    10.0 * DAY,
+    15.0 * DAY,
+    20.0 * DAY,
+    25.0 * DAY,
+    30.0 * DAY,
+];
 
+/// What is counted as it happens.
+#[derive(Debug)]
 pub struct Metrics {
-    registry: Mutex<Registry>,
-    cloud_duration: Family<CloudCall, Histogram>,
-    cloud_errors: Family<CloudError, Counter>,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CloudCall {
-    controller: String,
-    method: String,
-    provider: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CloudError {
-    controller: String,
-    method: String,
-    provider: String,
-    error: String,
-    nodepool: String,
+    pub claims_created: Counters<ClaimCreated>,
+    pub claims_terminated: Counters<ClaimTerminated>,
+    pub claims_disrupted: Counters<Disrupted>,
+    pub claims_termination_duration: Histograms<ByPool>,
+    pub claims_instance_termination_duration: Histograms<ByPool>,
+    pub nodes_created: Counters<NodeCounted>,
+    pub nodes_terminated: Counters<NodeCounted>,
+    pub nodes_drained: Counters<ByPool>,
+    /// By pool.
+    pub nodes_termination_duration: Arc<Summary>,
+    pub nodes_lifetime_duration: Histograms<ByPool>,
+    pub pods_startup_duration: Arc<Summary>,
+    pub pods_bound_duration: Histograms<PodBound>,
+    pub pods_provisioning_bound_duration: Histograms<PodBound>,
+    pub pods_provisioning_startup_duration: Histogram,
+    pub pods_scheduling_decision_duration: Histogram,
+    pub pods_eviction_requests: Counters<EvictionCode>,
+    pub pods_drained: Counters<DrainReason>,
+    pub pods_disruption_initiated: Counters<Disrupted>,
+    pub scheduling_duration: Histograms<ByScheduling>,
+    pub scheduling_queue_depth: Gauges<SchedulingPass>,
+    pub scheduling_unfinished_work: Gauges<SchedulingPass>,
+    pub ignored_pods: Gauge,
+    pub unschedulable_pods: Gauges<ByScheduling>,
+    pub pending_pods_by_zone: Gauges<EffectiveZone>,
+    pub reconciled: Counters<Reconciled>,
+    pub reconcile_errors: Counters<ByController>,
+    pub reconcile_duration: Histograms<ByController>,
+    pub reconciling: Gauges<ByController>,
+    pub reconciling_most: Gauges<ByController>,
+    pub leader: Gauges<LeaseHeld>,
+    cloud_duration: Histograms<CloudCall>,
+    cloud_errors: Counters<CloudError>,
+    registry: Registry,
+    summaries: Vec<Arc<Summary>>,
+    entries: Vec<Entry>,
 }
 
 impl Default for Metrics {
+    #[expect(clippy::too_many_lines, reason = "a list of names")]
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("karpenter");
-        let cloud_duration = Family::new_with_constructor((|| Histogram::new(DURATIONS)) as fn() -> Histogram);
-        let cloud_errors = Family::default();
-        registry.register("cloudprovider_duration_seconds", "Duration of calls to the cloud", cloud_duration.clone());
-        registry.register("cloudprovider_errors", "Calls to the cloud that failed", cloud_errors.clone());
-        Self { registry: Mutex::new(registry), cloud_duration, cloud_errors }
+        let mut book = Book::default();
+        build_info(&mut book);
+        Self {
+            claims_created: book.counters("karpenter_nodeclaims_created_total", "Claims made, by why."),
+            claims_terminated: book.counters("karpenter_nodeclaims_terminated_total", "Claims whose machine is gone."),
+            claims_disrupted: book.counters("karpenter_nodeclaims_disrupted_total", "Claims given up, by why."),
+            claims_termination_duration: book.histograms(
+                "karpenter_nodeclaims_termination_duration_seconds",
+                "From the deletion of a claim to its end.",
+                TERMINATIONS,
+            ),
+            claims_instance_termination_duration: book.histograms(
+                "karpenter_nodeclaims_instance_termination_duration_seconds",
+                "From the cloud being asked to end a machine to its end.",
+                INSTANCE_TERMINATIONS,
+            ),
+            nodes_created: book.counters("karpenter_nodes_created_total", "Nodes that joined."),
+            nodes_terminated: book.counters("karpenter_nodes_terminated_total", "Nodes that we ended."),
+            nodes_drained: book.counters("karpenter_nodes_drained_total", "Nodes that we drained."),
+            nodes_termination_duration: book.summary(
+                "karpenter_nodes_termination_duration_seconds",
+                "From the deletion of a node to its end.",
+                &["nodepool"],
+            ),
+            nodes_lifetime_duration: book.histograms(
+                "karpenter_nodes_lifetime_duration_seconds",
+                "How long nodes lived.",
+                LIFETIMES,
+            ),
+            pods_startup_duration: book.summary(
+                "karpenter_pods_startup_duration_seconds",
+                "From the creation of a pod until it is ready.",
+                &[],
+            ),
+            pods_bound_duration: book.histograms(
+                "karpenter_pods_bound_duration_seconds",
+                "From the creation of a pod until it has a node.",
+                DURATIONS,
+            ),
+            pods_provisioning_bound_duration: book.histograms(
+                "karpenter_pods_provisioning_bound_duration_seconds",
+                "From our knowing a place for a pod until it has a node.",
+                DURATIONS,
+            ),
+            pods_provisioning_startup_duration: book.histogram(
+                "karpenter_pods_provisioning_startup_duration_seconds",
+                "From our knowing a place for a pod until it is ready.",
+                DURATIONS,
+            ),
+            pods_scheduling_decision_duration: book.histogram(
+                "karpenter_pods_scheduling_decision_duration_seconds",
+                "From our seeing a pod wait until we first decided about it.",
+                DURATIONS,
+            ),
+            pods_eviction_requests: book
+                .counters("karpenter_pods_eviction_requests_total", "Evictions asked for, by the API server's answer."),
+            pods_drained: book.counters("karpenter_pods_drained_total", "Pods drained, by why their node goes."),
+            pods_disruption_initiated: book
+                .counters("karpenter_pods_disruption_initiated_total", "Pods on claims given up, by why."),
+            scheduling_duration: book.histograms(
+                "karpenter_scheduler_scheduling_duration_seconds",
+                "How long it took to make a plan.",
+                DURATIONS,
+            ),
+            scheduling_queue_depth: book
+                .gauges("karpenter_scheduler_queue_depth", "Pods that the plan in the making has to place."),
+            scheduling_unfinished_work: book.gauges(
+                "karpenter_scheduler_unfinished_work_seconds",
+                "For how long the plan in the making has been worked on.",
+            ),
+            ignored_pods: book.gauge(
+                "karpenter_scheduler_ignored_pods_count",
+                "Pods that wait but have a problem that no node would solve.",
+            ),
+            unschedulable_pods: book
+                .gauges("karpenter_scheduler_unschedulable_pods_count", "Pods that the last plan found no place for."),
+            pending_pods_by_zone: book.gauges(
+                "karpenter_scheduler_pending_pods_by_effective_zone_count",
+                "Pods of the last plan by the zone that they can only run in.",
+            ),
+            reconciled: book.counters("controller_runtime_reconcile_total", "Ticks of duties, by how they ended."),
+            reconcile_errors: book
+                .counters("controller_runtime_reconcile_errors_total", "Ticks of duties that failed."),
+            reconcile_duration: book.histograms(
+                "controller_runtime_reconcile_time_seconds",
+                "How long ticks of duties took.",
+                TICKS,
+            ),
+            reconciling: book.gauges("controller_runtime_active_workers", "Ticks of duties that are under way."),
+            reconciling_most: book.gauges(
+                "controller_runtime_max_concurrent_reconciles",
+                "How many ticks of a duty may be under way at once.",
+            ),
+            leader: book.gauges("leader_election_master_status", "Whether we hold the Lease."),
+            cloud_duration: book.histograms(DURATION_METRIC, "How long calls to the cloud took.", CALLS),
+            cloud_errors: book.counters(ERRORS_METRIC, "Calls to the cloud that failed."),
+            registry: book.registry,
+            summaries: book.summaries,
+            entries: book.entries,
+        }
     }
 }
 
 impl Metrics {
-    /// Everything as scrapers read it.
+    /// What was counted, as scrapers read it.
     pub fn encode(&self) -> String {
-        let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        runtime::metrics::encode(&registry, &[]).unwrap_or_default()
+        let summaries: Vec<&Summary> = self.summaries.iter().map(|summary| &**summary).collect();
+        // Writing to a string does not fail.
+        runtime::metrics::encode(&self.registry, &summaries).unwrap_or_default()
+    }
+
+    /// What is counted, in the order of names.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut entries = self.entries.clone();
+        entries.sort();
+        entries
+    }
+
+    /// A tick of a duty is over.
+    pub fn count_tick(&self, controller: &'static str, result: TickResult, took: Duration) {
+        let by_controller = ByController { controller };
+        self.reconciled.get_or_create(&Reconciled { controller, result }).inc();
+        let errors = self.reconcile_errors.get_or_create(&by_controller);
+        if result == TickResult::Error {
+            errors.inc();
+        }
+        drop(errors);
+        self.reconcile_duration.get_or_create(&by_controller).observe(took.as_secs_f64());
     }
 }
 
 impl Meter for Metrics {
     fn observe(&self, call: &Call<'_>) {
-        let (controller, method) = (call.controller.to_owned(), call.method.to_string());
+        let (controller, method) = (call.controller.to_owned(), call.method.metric_label());
         let provider = call.provider.to_owned();
         if let Some(error) = call.error {
-            let labels = CloudError {
-                controller: controller.clone(),
-                method: method.clone(),
-                provider: provider.clone(),
-                error: error.to_owned(),
-                nodepool: call.node_pool.to_owned(),
-            };
+            let (controller, provider) = (controller.clone(), provider.clone());
+            let labels = CloudError { controller, method, provider, error, nodepool: call.node_pool.to_owned() };
             self.cloud_errors.get_or_create(&labels).inc();
         }
         let labels = CloudCall { controller, method, provider };
         self.cloud_duration.get_or_create(&labels).observe(call.took.as_secs_f64());
     }
+}
+
+/// A constant, whose labels say what runs here. The labels have the reference's names, although nothing here is Go.
+fn build_info(book: &mut Book) {
+    let info: Gauges<BuildInfo> = book.gauges("karpenter_build_info", "What runs here.");
+    let goarch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let goversion = concat!("rust", env!("CARGO_PKG_RUST_VERSION"));
+    let labels = BuildInfo { version: env!("CARGO_PKG_VERSION"), goversion, goarch, commit: "" };
+    info.get_or_create(&labels).set(1.0);
 }

@@ -1,5 +1,6 @@
 //! What the metrics library lacks: summaries, and the text format that every scraper reads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -234,6 +235,36 @@ pub fn encode(registry: &Registry, summaries: &[&Summary]) -> Result<String, fmt
     Ok(text)
 }
 
+/// One sample of a family: its labels by name, and its value.
+pub type Sample<'a> = (Vec<(&'a str, Cow<'a, str>)>, f64);
+
+/// A whole family in the text format, for facts that are looked up when somebody asks and kept nowhere in between. A family
+/// without samples is not written at all.
+pub fn write_family<'a>(
+    text: &mut String,
+    (name, kind, help): (&str, &str, &str),
+    samples: impl IntoIterator<Item = Sample<'a>>,
+) -> fmt::Result {
+    let mut samples = samples.into_iter().peekable();
+    if samples.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(text, "# HELP {name} {help}")?;
+    writeln!(text, "# TYPE {name} {kind}")?;
+    for (labels, value) in samples {
+        text.push_str(name);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            text.push(if index == 0 { '{' } else { ',' });
+            write!(text, "{label}=\"{}\"", escaped(value))?;
+        }
+        if !labels.is_empty() {
+            text.push('}');
+        }
+        writeln!(text, " {}", number(value))?;
+    }
+    Ok(())
+}
+
 fn number(value: f64) -> String {
     if value == f64::INFINITY {
         "+Inf".to_owned()
@@ -244,8 +275,13 @@ fn number(value: f64) -> String {
     }
 }
 
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+fn escaped(value: &str) -> Cow<'_, str> {
+    // Names of objects have nothing to escape, and a big cluster has very many of them.
+    if !value.contains(['\\', '"', '\n']) {
+        return Cow::Borrowed(value);
+    }
+    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    Cow::Owned(escaped)
 }
 
 #[cfg(test)]
@@ -324,6 +360,19 @@ stay_seconds_count{pool="a\"\\"} 2
         }
         assert_eq!((sketch.quantile(0.0), sketch.quantile(0.5), sketch.quantile(1.0)), (-3.0, -3.0, f64::INFINITY));
         assert_eq!(number(sketch.quantile(1.0)), "+Inf");
+    }
+
+    #[test]
+    fn facts_are_written_as_a_family_when_somebody_asks() {
+        let mut text = String::new();
+        write_family(&mut text, ("empty", "gauge", "Nothing."), []).unwrap();
+        let labels = |pool: &'static str| vec![("pool", Cow::from(pool)), ("zone", Cow::from("a"))];
+        let samples = [(labels("x\"y"), 0.5), (labels("z"), 2.0)];
+        write_family(&mut text, ("free", "gauge", "Free."), samples).unwrap();
+        write_family(&mut text, ("synced", "gauge", "Synced."), [(Vec::new(), 1.0)]).unwrap();
+        let expected = "# HELP free Free.\n# TYPE free gauge\nfree{pool=\"x\\\"y\",zone=\"a\"} 0.5\n\
+            free{pool=\"z\",zone=\"a\"} 2\n# HELP synced Synced.\n# TYPE synced gauge\nsynced 1\n";
+        assert_eq!(text, expected);
     }
 
     #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

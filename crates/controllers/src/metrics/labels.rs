@@ -1,0 +1,134 @@
+//! The labels of our metrics. Where the reference has a closed list of values, it is an enum here.
+
+use std::fmt::Write;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+
+use super::book::LabelSet;
+
+macro_rules! words {
+    ($($(#[$attribute:meta])* $name:ident { $($(#[$word_attribute:meta])* $word:ident = $text:literal,)+ })+) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$word_attribute])* $word),+
+        }
+
+        impl $name {
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$word => $text),+
+                }
+            }
+        }
+
+        impl EncodeLabelValue for $name {
+            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
+                encoder.write_str(self.as_str())
+            }
+        }
+    )+};
+}
+
+macro_rules! label_sets {
+    ($($(#[$attribute:meta])* $name:ident { $($label:ident: $type:ty,)+ })+) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+        pub struct $name {
+            $(pub $label: $type,)+
+        }
+
+        impl LabelSet for $name {
+            fn names() -> Vec<&'static str> {
+                // A keyword such as `type` is written with a mark in Rust, and without one everywhere else.
+                [$(stringify!($label)),+].map(|label| label.trim_start_matches("r#")).to_vec()
+            }
+        }
+    )+};
+}
+
+words! {
+    /// Why a claim is made.
+    CreateReason {
+        Provisioned = "provisioned",
+        Drifted = "drifted",
+        Underutilized = "underutilized",
+    }
+    /// Why a claim is given up.
+    DisruptedReason {
+        Underutilized = "underutilized",
+        Empty = "empty",
+        Drifted = "drifted",
+        Expired = "expired",
+        Unhealthy = "unhealthy",
+        GarbageCollected = "garbage_collected",
+        InsufficientCapacity = "insufficient_capacity",
+        NodeClassNotReady = "nodeclass_not_ready",
+        LaunchTimeout = "launch_timeout",
+        RegistrationTimeout = "registration_timeout",
+    }
+    /// How much time a claim's pods get when it goes.
+    TerminationMode {
+        /// As long as they need.
+        Graceful = "graceful",
+        /// None.
+        Forceful = "forceful",
+        /// As long as its termination grace period says.
+        Eventual = "eventual",
+    }
+    /// The policy that a consolidation followed; nothing for other reasons.
+    ConsolidationPolicy {
+        None = "",
+        WhenEmpty = "when_empty",
+        WhenEmptyOrUnderutilized = "when_empty_or_underutilized",
+        Balanced = "balanced",
+    }
+    /// How a tick of a duty ended, in the framework's words.
+    TickResult {
+        Success = "success",
+        Error = "error",
+        Requeue = "requeue",
+        RequeueAfter = "requeue_after",
+    }
+    /// Who asked the scheduler.
+    SchedulingController {
+        Provisioner = "provisioner",
+        Disruption = "disruption",
+    }
+}
+
+label_sets! {
+    BuildInfo { version: &'static str, goversion: &'static str, goarch: &'static str, commit: &'static str, }
+    ClaimCreated { reason: CreateReason, nodepool: String, min_values_relaxed: bool, }
+    ClaimTerminated { nodepool: String, capacity_type: String, zone: String, }
+    /// For claims, and for the pods on them.
+    Disrupted {
+        reason: DisruptedReason,
+        nodepool: String,
+        capacity_type: String,
+        consolidation_policy: ConsolidationPolicy,
+        termination_mode: TerminationMode,
+    }
+    ByPool { nodepool: String, }
+    NodeCounted { nodepool: String, zone: String, }
+    EvictionCode { code: String, }
+    /// Empty for a node that nobody disrupted.
+    DrainReason { reason: String, }
+    CloudCall { controller: String, method: &'static str, provider: String, }
+    CloudError {
+        controller: String,
+        method: &'static str,
+        provider: String,
+        error: &'static str,
+        nodepool: String,
+    }
+    ByScheduling { controller: SchedulingController, }
+    SchedulingPass { controller: SchedulingController, scheduling_id: String, }
+    /// A zone's name, or `flexible`, or `none`.
+    EffectiveZone { controller: SchedulingController, zone: String, }
+    ByController { controller: &'static str, }
+    Reconciled { controller: &'static str, result: TickResult, }
+    LeaseHeld { name: String, }
+    /// Whether the pod asks for devices by resource claim.
+    PodBound { dynamic_resources: bool, }
+}
