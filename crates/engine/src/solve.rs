@@ -5,6 +5,7 @@
 //! reason for every pod that stays without a place (`explain`).
 
 mod bits;
+mod catalogue;
 mod claims;
 mod classes;
 mod explain;
@@ -34,7 +35,9 @@ use model::plan::Plan;
 use model::pod::Pod;
 use model::snapshot::Snapshot;
 
+pub use catalogue::Catalogue;
 use greedy::Greedy;
+use reserve::Reservations;
 use world::World;
 
 /// What is to be answered.
@@ -52,11 +55,27 @@ pub struct Question<'a> {
 ///
 /// Setting `cancel` ends the work at the next step with what has been found so far.
 pub fn solve(snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) -> Plan {
+    solve_with(&Catalogue::of(snapshot), snapshot, question, cancel)
+}
+
+/// The same with a catalogue that was kept. One that no longer fits costs time, not truth: it is made anew for this question.
+pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) -> Plan {
     let mut pods = question.pods.clone();
     // Whoever asks may list pods in any order; the answer must not depend on it.
     pods.sort_by(|a, b| a.name.cmp(&b.name));
     pods.dedup_by(|a, b| a.name == b.name);
-    let world = World::build(snapshot, pods, &question.without);
+    let pools = world::usable_pools(snapshot);
+    let reserved =
+        if catalogue.has_types_of(&pools) { catalogue.reserved.clone() } else { catalogue::reserved(&pools) };
+    let reservations = Reservations::new(snapshot, &reserved, &question.without);
+    let own;
+    let catalogue = if catalogue.fits(&pools, &reservations) {
+        catalogue
+    } else {
+        own = Catalogue::new(&pools, reserved, &reservations);
+        &own
+    };
+    let world = World::build(snapshot, pods, &question.without, pools, (catalogue, reservations));
     let mut greedy = Greedy::new(&world, question.effort);
     let is_complete = greedy.run(cancel).is_ok();
     let best = if is_complete { search::improved(greedy, question.effort, cancel) } else { greedy };

@@ -10,10 +10,10 @@ use model::requirements::Requirement;
 use model::snapshot::MinValuesPolicy;
 
 use super::bits::Bits;
+use super::catalogue::Sale;
 use super::claims::Claim;
 use super::greedy::Greedy;
 use super::lift::Lift;
-use super::machines::Sale;
 use super::words::Key;
 use super::world::World;
 
@@ -127,14 +127,14 @@ fn priced(
 /// The ways in which a machine can be bought, cheapest first. A claim that holds reservations buys from those only, one that
 /// holds none from no reservation; where it is open what is held, all ways count.
 fn sales<'w, 'a>(
-    world: &'w World<'a>,
+    world: &World<'a>,
     held: Option<&'w BTreeSet<ReservationId>>,
     machine: usize,
     shapes: &'w Bits,
-) -> impl Iterator<Item = &'w Sale<'a>> {
+) -> impl Iterator<Item = &'a Sale> + use<'w, 'a> {
     world.machines.all[machine].sales.iter().filter(move |sale| {
-        let is_ours = held.is_none_or(|held| match sale.offering.reservation.as_ref() {
-            Some(reservation) => held.contains(&reservation.id),
+        let is_ours = held.is_none_or(|held| match &sale.reservation {
+            Some(reservation) => held.contains(reservation),
             None => held.is_empty(),
         });
         is_ours && shapes.contains(sale.shape)
@@ -154,11 +154,11 @@ impl Choice {
         if !world.machines.has_twins {
             return Self { machines: machines.clone(), narrowed: None };
         }
-        let all = &world.machines.all;
+        let all = world.machines.all;
         let shapes = world.machines.shapes_for(|key| &states[key]);
         let is_sold = |machine: usize| all[machine].sales.iter().any(|sale| shapes.contains(sale.shape));
         // Pools may offer different types of one name, so a type is told by its place in memory and not by its name.
-        let type_of = |machine: usize| Arc::as_ptr(all[machine].instance_type);
+        let type_of = |machine: usize| Arc::as_ptr(&all[machine].instance_type);
         let too_small: Vec<usize> =
             (0..all.len()).filter(|machine| !machines.contains(*machine) && is_sold(*machine)).collect();
         let doubtful: BTreeSet<_> = too_small.iter().map(|machine| type_of(*machine)).collect();

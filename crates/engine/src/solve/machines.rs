@@ -1,113 +1,58 @@
-//! Everything that can be bought, as columns of numbers.
-//!
-//! A machine is an instance type together with one set of allocatable amounts; a type whose offerings override amounts is
-//! several machines. Offerings that ask the same of a node's labels share a shape, so that "which machines are on sale
-//! here?" is an `or` over a handful of sets.
+//! What is on sale, as one question sees it: a catalogue, with the words that the question brings.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use model::instance::{CapacityType, InstanceType, Offering};
-use model::price::Price;
-use model::resources::{Resource, Resources};
+use model::resources::Resource;
 
 use super::bits::Bits;
-use super::reserve::Reservations;
+use super::catalogue::{Asking, Catalogue, Machine, Sale};
 use super::words::{Key, Mask, Words};
-
-/// One way to buy a machine.
-pub(crate) struct Sale<'a> {
-    pub(crate) shape: usize,
-    pub(crate) price: Price,
-    pub(crate) capacity_type: Option<CapacityType>,
-    pub(crate) offering: &'a Offering,
-}
-
-/// An instance type with one set of amounts.
-pub(crate) struct Machine<'a> {
-    pub(crate) instance_type: &'a Arc<InstanceType>,
-    /// Available offerings, cheapest first.
-    pub(crate) sales: Vec<Sale<'a>>,
-    pub(crate) allocatable: Resources,
-}
-
-/// Machines of one key that ask the same of its label.
-struct Asking {
-    states: Bits,
-    machines: Bits,
-}
 
 /// All machines of all pools.
 pub(crate) struct Machines<'a> {
-    pub(crate) all: Vec<Machine<'a>>,
-    axes: Vec<Resource>,
-    shapes: Vec<Vec<Mask>>,
-    /// Machines on sale in each shape.
-    on_sale: Vec<Bits>,
-    asking: Vec<Vec<Asking>>,
+    pub(crate) all: &'a [Machine],
     /// Whether some type is several machines, because its offerings differ in amounts.
     pub(crate) has_twins: bool,
+    catalogue: &'a Catalogue,
+    axes: Vec<Resource>,
+    shapes: Vec<Cow<'a, [Mask]>>,
+    asking: Vec<Cow<'a, [Asking]>>,
+    /// How many states a label of each key can be in.
+    state_counts: Vec<usize>,
 }
 
 impl<'a> Machines<'a> {
-    pub(crate) fn build(
-        types: &[&'a Arc<InstanceType>],
-        axes: &[Resource],
-        words: &Words,
-        reservations: &Reservations,
-    ) -> Self {
-        let mut shapes: BTreeMap<Vec<Mask>, usize> = BTreeMap::new();
-        let mut all = Vec::new();
-        for instance_type in types {
-            for (allocatable, offerings) in groups(instance_type, reservations) {
-                let mut sales: Vec<Sale<'a>> = Vec::new();
-                for offering in offerings {
-                    let masks = words.masks(&offering.requirements);
-                    let next = shapes.len();
-                    let shape = *shapes.entry(masks).or_insert(next);
-                    let capacity_type = offering.capacity_type();
-                    sales.push(Sale { shape, price: offering.price, capacity_type, offering });
-                }
-                sales.sort_by_key(|sale| (sale.price, sale.shape));
-                all.push(Machine { instance_type, sales, allocatable });
-            }
+    pub(crate) fn new(catalogue: &'a Catalogue, axes: Vec<Resource>, words: &Words) -> Self {
+        let shapes = catalogue.shapes.iter().map(|shape| {
+            let is_enough = !shape.masks.iter().any(|mask| words.exceeds_lexicon(mask.key));
+            if is_enough { Cow::Borrowed(&*shape.masks) } else { Cow::Owned(words.masks(&shape.requirements)) }
+        });
+        let keys = 0..words.key_count();
+        Self {
+            all: &catalogue.machines,
+            has_twins: catalogue.has_twins,
+            catalogue,
+            axes,
+            shapes: shapes.collect(),
+            asking: keys.clone().map(|key| asking(catalogue, key, words)).collect(),
+            state_counts: keys.map(|key| words.state_count(key)).collect(),
         }
-        let mut machines = Self {
-            axes: axes.to_vec(),
-            on_sale: vec![Bits::empty(all.len()); shapes.len()],
-            shapes: in_number_order(shapes),
-            asking: Vec::new(),
-            has_twins: all.windows(2).any(|pair| Arc::ptr_eq(pair[0].instance_type, pair[1].instance_type)),
-            all,
-        };
-        for (number, machine) in machines.all.iter().enumerate() {
-            for sale in &machine.sales {
-                machines.on_sale[sale.shape].insert(number);
-            }
-        }
-        machines.asking = (0..words.key_count()).map(|key| machines.asking_of(key, words)).collect();
-        machines
-    }
-
-    fn asking_of(&self, key: Key, words: &Words) -> Vec<Asking> {
-        let mut by_states: BTreeMap<Bits, Bits> = BTreeMap::new();
-        for (number, machine) in self.all.iter().enumerate() {
-            // A key that the type does not mention may be anything.
-            let states = match machine.instance_type.requirements.get(words.key_name(key)) {
-                Some(requirement) => words.states(key, requirement),
-                None => words.everything(key),
-            };
-            by_states.entry(states).or_insert_with(|| Bits::empty(self.all.len())).insert(number);
-        }
-        by_states.into_iter().map(|(states, machines)| Asking { states, machines }).collect()
     }
 
     pub(crate) fn axes(&self) -> &[Resource] {
         &self.axes
     }
 
+    /// Machines that the pool of this number is offered.
+    pub(crate) fn offered_to(&self, pool: usize) -> &'a Bits {
+        self.catalogue.offered_to(pool)
+    }
+
     /// Machines whose label of this key can be in one of these states.
     pub(crate) fn with_states(&self, key: Key, states: &Bits) -> Bits {
+        if states.len() == self.state_counts[key] {
+            return self.catalogue.able.get(key).cloned().unwrap_or_else(|| Bits::full(self.all.len()));
+        }
         let mut machines = Bits::empty(self.all.len());
         for asking in self.asking[key].iter().filter(|asking| asking.states.intersects(states)) {
             machines.add_all(&asking.machines);
@@ -148,7 +93,7 @@ impl<'a> Machines<'a> {
     pub(crate) fn on_sale_in(&self, shapes: &Bits) -> Bits {
         let mut machines = Bits::empty(self.all.len());
         for shape in shapes.iter() {
-            machines.add_all(&self.on_sale[shape]);
+            machines.add_all(&self.catalogue.shapes[shape].machines);
         }
         machines
     }
@@ -174,35 +119,28 @@ impl<'a> Machines<'a> {
 
     /// How many shapes of offerings lead to a state of a label.
     pub(crate) fn ways_to_buy(&self, key: Key, state: usize) -> usize {
-        let leads = |masks: &&Vec<Mask>| masks.iter().any(|mask| mask.key == key && mask.states.contains(state));
+        let leads = |masks: &&Cow<'_, [Mask]>| masks.iter().any(|mask| mask.key == key && mask.states.contains(state));
         self.shapes.iter().filter(leads).count()
     }
 
     /// The cheapest way to buy a machine in one of these shapes.
-    pub(crate) fn cheapest_sale(&self, machine: usize, shapes: &Bits) -> Option<&Sale<'a>> {
+    pub(crate) fn cheapest_sale(&self, machine: usize, shapes: &Bits) -> Option<&'a Sale> {
         self.all[machine].sales.iter().find(|sale| shapes.contains(sale.shape))
     }
 }
 
-/// The type's allocatable amounts with the available offerings that have them, the type's own amounts first.
-fn groups<'a>(
-    instance_type: &'a Arc<InstanceType>,
-    reservations: &Reservations,
-) -> Vec<(Resources, Vec<&'a Offering>)> {
-    let mut groups = vec![(instance_type.allocatable(), Vec::new())];
-    let on_sale = instance_type.offerings.iter().filter(|offering| offering.is_available);
-    for offering in on_sale.filter(|offering| reservations.has_stock(offering)) {
-        let allocatable = instance_type.allocatable_of(offering);
-        match groups.iter_mut().find(|(present, _)| *present == allocatable) {
-            Some((_, offerings)) => offerings.push(offering),
-            None => groups.push((allocatable, vec![offering])),
-        }
+/// What machines ask of a label, with the states that the question adds.
+fn asking<'a>(catalogue: &'a Catalogue, key: Key, words: &Words) -> Cow<'a, [Asking]> {
+    let known = catalogue.asking.get(key);
+    if let Some(known) = known.filter(|_| !words.exceeds_lexicon(key)) {
+        return Cow::Borrowed(known);
     }
-    groups
-}
-
-fn in_number_order(shapes: BTreeMap<Vec<Mask>, usize>) -> Vec<Vec<Mask>> {
-    let mut ordered: Vec<(usize, Vec<Mask>)> = shapes.into_iter().map(|(masks, number)| (number, masks)).collect();
-    ordered.sort();
-    ordered.into_iter().map(|(_, masks)| masks).collect()
+    let extended = |asking: &Asking| {
+        let states = asking.requirement.as_ref().map_or_else(|| words.everything(key), |one| words.states(key, one));
+        Asking { states, ..asking.clone() }
+    };
+    // A key that no type mentions may be anything.
+    let open =
+        || Asking { requirement: None, states: words.everything(key), machines: Bits::full(catalogue.machines.len()) };
+    Cow::Owned(known.map_or_else(|| vec![open()], |known| known.iter().map(extended).collect()))
 }

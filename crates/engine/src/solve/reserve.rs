@@ -5,13 +5,11 @@
 //! them waits for the next pass instead of buying elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use model::ids::{NodeName, ReservationId};
 use model::instance::{CapacityType, Offering};
 use model::labels::{CAPACITY_TYPE, WellKnown};
 use model::node::{Node, Progress};
-use model::pool::Pool;
 use model::requirements::{Requirement, Undefined};
 use model::snapshot::Snapshot;
 
@@ -30,16 +28,12 @@ pub(crate) struct Reservations {
 pub(crate) struct AllHeld;
 
 impl Reservations {
-    /// A reservation that several types or pools offer is one; the least that any of them says is left counts, and claims of
-    /// earlier plans that can only be bought reserved hold theirs still. What has nothing left is as if it were not offered.
-    pub(crate) fn new(snapshot: &Snapshot, pools: &[&Arc<Pool>], gone: &BTreeSet<NodeName>) -> Self {
-        let mut left: BTreeMap<ReservationId, u32> = BTreeMap::new();
-        if snapshot.policy.uses_reservations {
-            let types = pools.iter().flat_map(|pool| &pool.instance_types);
-            for reservation in types.flat_map(|offered| &offered.offerings).filter_map(|way| way.reservation.as_ref()) {
-                let least = left.entry(reservation.id.clone()).or_insert(reservation.left);
-                *least = (*least).min(reservation.left);
-            }
+    /// Of what offerings say is left, claims of earlier plans that can only be bought reserved hold theirs still. What has
+    /// nothing left is as if it were not offered.
+    pub(crate) fn new(snapshot: &Snapshot, reserved: &BTreeMap<ReservationId, u32>, gone: &BTreeSet<NodeName>) -> Self {
+        let mut left = if snapshot.policy.uses_reservations { reserved.clone() } else { BTreeMap::new() };
+        if left.is_empty() {
+            return Self { left };
         }
         let waiting = present(snapshot, gone).filter(|node| !node.is_leaving);
         for id in waiting.flat_map(|node| awaited(node, &snapshot.well_known)) {
@@ -52,6 +46,11 @@ impl Reservations {
     /// Whether an offering can be bought at all: it is not reserved, or its reservation had something left.
     pub(crate) fn has_stock(&self, offering: &Offering) -> bool {
         offering.reservation.as_ref().is_none_or(|reservation| self.left.contains_key(&reservation.id))
+    }
+
+    /// The reservations that had something left.
+    pub(crate) fn stocked(&self) -> BTreeSet<ReservationId> {
+        self.left.keys().cloned().collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -92,7 +91,7 @@ impl Reservations {
 fn usable(machines: &Machines<'_>, kept: &Bits, shapes: &Bits) -> BTreeSet<ReservationId> {
     let sales = kept.iter().flat_map(|machine| &machines.all[machine].sales);
     let suited = sales.filter(|sale| shapes.contains(sale.shape));
-    suited.filter_map(|sale| Some(sale.offering.reservation.as_ref()?.id.clone())).collect()
+    suited.filter_map(|sale| sale.reservation.clone()).collect()
 }
 
 /// Reservations that a machine which was asked for, and can only be bought reserved, may come from.

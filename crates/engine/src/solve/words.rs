@@ -26,6 +26,9 @@ pub(crate) type Key = usize;
 /// Collects keys and values before they get their numbers.
 #[derive(Default)]
 pub(crate) struct Dictionary {
+    base: Arc<Lexicon>,
+    /// What keys of the base get beyond what they have.
+    more: BTreeMap<Key, Seen>,
     keys: BTreeMap<Arc<str>, Seen>,
 }
 
@@ -36,11 +39,31 @@ struct Seen {
     cuts: BTreeSet<i64>,
 }
 
-/// Keys and values with their numbers, in the order of their names.
-pub(crate) struct Words {
+/// Words that stay as they are from question to question: those of everything on sale.
+#[derive(Debug, Default)]
+pub(crate) struct Lexicon {
     names: Vec<Arc<str>>,
     index: BTreeMap<Arc<str>, Key>,
-    values: Vec<Vec<Arc<str>>>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// Named values and stand-ins, in the order of their names.
+    values: Vec<Arc<str>>,
+    /// Those of them that nobody named.
+    stand_ins: BTreeSet<Arc<str>>,
+    cuts: BTreeSet<i64>,
+}
+
+/// Keys and values with their numbers: first those of a lexicon in the order of their names, then those that the question
+/// brings, in the order of theirs. So what was worked out for the lexicon's numbers stays right.
+pub(crate) struct Words {
+    base: Arc<Lexicon>,
+    names: Vec<Arc<str>>,
+    index: BTreeMap<Arc<str>, Key>,
+    /// By key, what the lexicon does not have.
+    more: Vec<Vec<Arc<str>>>,
 }
 
 /// What one label may be: the key, and the set of states.
@@ -73,84 +96,170 @@ pub(crate) fn may_hold(masks: &[Mask], states: &[Bits]) -> bool {
 }
 
 impl Dictionary {
+    /// One that goes on where a lexicon ends.
+    pub(crate) fn over(base: Arc<Lexicon>) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    fn entry(&mut self, key: &Arc<str>) -> &mut Seen {
+        match self.base.index.get(key) {
+            Some(known) => self.more.entry(*known).or_default(),
+            None => self.keys.entry(key.clone()).or_default(),
+        }
+    }
+
     pub(crate) fn add_key(&mut self, key: &Arc<str>) {
-        self.keys.entry(key.clone()).or_default();
+        if !self.base.index.contains_key(key) {
+            self.keys.entry(key.clone()).or_default();
+        }
     }
 
     pub(crate) fn add_value(&mut self, key: &Arc<str>, value: &Arc<str>) {
-        self.keys.entry(key.clone()).or_default().values.insert(value.clone());
+        if !self.base.names(key, value) {
+            self.entry(key).values.insert(value.clone());
+        }
     }
 
     pub(crate) fn add(&mut self, requirements: &Requirements) {
         for (key, requirement) in requirements.iter() {
-            let seen = self.keys.entry(key.clone()).or_default();
-            seen.values.extend(requirement.listed().or(requirement.excluded()).into_iter().flatten().cloned());
+            self.add_key(key);
+            for value in requirement.listed().or(requirement.excluded()).into_iter().flatten() {
+                self.add_value(key, value);
+            }
             let (at_least, at_most) = requirement.bounds();
-            seen.cuts.extend(at_least);
-            seen.cuts.extend(at_most.and_then(|most| most.checked_add(1)));
+            if at_least.is_some() || at_most.is_some() {
+                let seen = self.entry(key);
+                seen.cuts.extend(at_least);
+                seen.cuts.extend(at_most.and_then(|most| most.checked_add(1)));
+            }
         }
     }
 
     pub(crate) fn has_key(&self, key: &str) -> bool {
-        self.keys.contains_key(key)
+        self.base.index.contains_key(key) || self.keys.contains_key(key)
+    }
+
+    /// Gives out numbers that stay. Only for a dictionary that starts from nothing.
+    pub(crate) fn lexicon(self) -> Lexicon {
+        let mut lexicon = Lexicon::default();
+        for (number, (key, seen)) in self.keys.into_iter().enumerate() {
+            lexicon.index.insert(key.clone(), number);
+            lexicon.names.push(key);
+            let stand_ins = stand_ins(&seen, &Entry::default());
+            let values = seen.values.into_iter().chain(stand_ins.iter().cloned()).collect::<BTreeSet<_>>();
+            lexicon.entries.push(Entry { values: values.into_iter().collect(), stand_ins, cuts: seen.cuts });
+        }
+        lexicon
     }
 
     /// Gives out the numbers.
     pub(crate) fn freeze(self) -> Words {
-        let mut words = Words { names: Vec::new(), index: BTreeMap::new(), values: Vec::new() };
-        for (number, (key, seen)) in self.keys.into_iter().enumerate() {
-            words.index.insert(key.clone(), number);
+        let mut words = Words::of(self.base);
+        for (key, seen) in self.more {
+            words.more[key] = words.base.entries[key].lacking(seen);
+        }
+        for (key, seen) in self.keys {
+            words.index.insert(key.clone(), words.key_count());
             words.names.push(key);
-            words.values.push(with_stand_ins(seen));
+            words.more.push(Entry::default().lacking(seen));
         }
         words
     }
 }
 
-/// The named values and, where there are bounds, one unnamed integer for each piece of the number line.
-fn with_stand_ins(seen: Seen) -> Vec<Arc<str>> {
-    let mut values = seen.values;
-    let starts: Vec<i64> = seen.cuts.iter().copied().collect();
+impl Lexicon {
+    /// Whether somebody named this value of a key. A stand-in is nobody's until somebody names it.
+    fn names(&self, key: &str, value: &str) -> bool {
+        self.index.get(key).is_some_and(|key| self.entries[*key].names(value))
+    }
+}
+
+impl Entry {
+    fn find(&self, value: &str) -> Option<usize> {
+        self.values.binary_search_by(|known| (**known).cmp(value)).ok()
+    }
+
+    fn names(&self, value: &str) -> bool {
+        self.find(value).is_some() && !self.stand_ins.contains(value)
+    }
+
+    /// What must be added to this, so that what was seen has its states too.
+    fn lacking(&self, seen: Seen) -> Vec<Arc<str>> {
+        let stand_ins = stand_ins(&seen, self);
+        let mut lacking: BTreeSet<Arc<str>> = seen.values.into_iter().chain(stand_ins).collect();
+        lacking.retain(|value| self.find(value).is_none());
+        lacking.into_iter().collect()
+    }
+}
+
+/// Where there are bounds, one unnamed integer for each piece of the number line; those that are there already stay.
+fn stand_ins(seen: &Seen, base: &Entry) -> BTreeSet<Arc<str>> {
+    let starts: Vec<i64> = seen.cuts.union(&base.cuts).copied().collect();
+    let is_unnamed = |number: &i64| {
+        let text = number.to_string();
+        !seen.values.contains(text.as_str()) && !base.names(&text)
+    };
+    let known: BTreeSet<i64> =
+        base.stand_ins.iter().filter_map(|value| value.parse().ok()).filter(is_unnamed).collect();
+    let mut found: BTreeSet<i64> = BTreeSet::new();
     for (index, start) in starts.iter().enumerate() {
         let end = starts.get(index + 1).map_or(i64::MAX, |next| next - 1);
-        let unnamed = (*start..=end).find(|number| !values.contains(number.to_string().as_str()));
-        values.extend(unnamed.map(|number| Arc::from(number.to_string().as_str())));
+        found.extend(known.range(*start..=end).next().copied().or_else(|| (*start..=end).find(is_unnamed)));
     }
     // The piece below the first cut has no first number; count down from the cut.
-    if let Some(first) = starts.first().filter(|first| **first > i64::MIN) {
-        let below = (0..).map(|step| first.saturating_sub(1).saturating_sub(step));
-        let unnamed = below.take(values.len() + 2).find(|number| !values.contains(number.to_string().as_str()));
-        values.extend(unnamed.map(|number| Arc::from(number.to_string().as_str())));
+    if let Some(last) = starts.first().and_then(|first| first.checked_sub(1)) {
+        let named = seen.values.len() + base.values.len();
+        let below = (0..=named as i64 + 1).map(|step| last.saturating_sub(step));
+        found.extend(known.range(..=last).next_back().copied().or_else(|| below.into_iter().find(is_unnamed)));
     }
-    values.into_iter().collect()
+    found.iter().map(|number| Arc::from(number.to_string())).collect()
 }
 
 impl Words {
+    /// Just the words of a lexicon.
+    pub(crate) fn of(base: Arc<Lexicon>) -> Self {
+        let more = vec![Vec::new(); base.names.len()];
+        Self { base, names: Vec::new(), index: BTreeMap::new(), more }
+    }
+
     pub(crate) fn key_count(&self) -> usize {
-        self.names.len()
+        self.more.len()
     }
 
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
-        self.index.get(name).copied()
+        self.base.index.get(name).or_else(|| self.index.get(name)).copied()
     }
 
     pub(crate) fn key_name(&self, key: Key) -> &Arc<str> {
-        &self.names[key]
+        self.base.names.get(key).unwrap_or_else(|| &self.names[key - self.base.names.len()])
+    }
+
+    /// Whether the question brings values of a key, or the key itself, that the lexicon does not have.
+    pub(crate) fn exceeds_lexicon(&self, key: Key) -> bool {
+        key >= self.base.names.len() || !self.more[key].is_empty()
+    }
+
+    fn known(&self, key: Key) -> &[Arc<str>] {
+        self.base.entries.get(key).map_or(&[], |entry| &entry.values)
     }
 
     /// How many states a label of this key can be in.
     pub(crate) fn state_count(&self, key: Key) -> usize {
-        FIRST_VALUE + self.values[key].len()
+        FIRST_VALUE + self.known(key).len() + self.more[key].len()
     }
 
     /// The named value that a state stands for.
     pub(crate) fn value(&self, key: Key, state: usize) -> Option<&Arc<str>> {
-        self.values[key].get(state.checked_sub(FIRST_VALUE)?)
+        let (index, known) = (state.checked_sub(FIRST_VALUE)?, self.known(key));
+        known.get(index).or_else(|| self.more[key].get(index.checked_sub(known.len())?))
     }
 
     /// The state of a label with this value.
     pub(crate) fn state(&self, key: Key, value: &str) -> usize {
-        self.values[key].binary_search_by(|known| (**known).cmp(value)).map_or(OTHER, |index| index + FIRST_VALUE)
+        let known = self.known(key);
+        let find = |values: &[Arc<str>]| values.binary_search_by(|other| (**other).cmp(value)).ok();
+        let index = find(known).or_else(|| find(&self.more[key]).map(|index| known.len() + index));
+        index.map_or(OTHER, |index| FIRST_VALUE + index)
     }
 
     pub(crate) fn everything(&self, key: Key) -> Bits {
@@ -186,7 +295,7 @@ impl Words {
         if requirement.excluded().is_some() && requirement.bounds() == (None, None) {
             states.insert(OTHER);
         }
-        for (index, value) in self.values[key].iter().enumerate() {
+        for (index, value) in self.known(key).iter().chain(&self.more[key]).enumerate() {
             if requirement.has(value) {
                 states.insert(FIRST_VALUE + index);
             }
@@ -206,7 +315,7 @@ impl Words {
     /// The state of every key on an object with these labels.
     pub(crate) fn states_of(&self, labels: &Labels) -> Vec<usize> {
         let state = |(key, name): (Key, &Arc<str>)| labels.get(name).map_or(ABSENT, |value| self.state(key, value));
-        self.names.iter().enumerate().map(state).collect()
+        self.base.names.iter().chain(&self.names).enumerate().map(state).collect()
     }
 }
 
@@ -232,14 +341,23 @@ mod tests {
         ]
     }
 
+    /// Words for all of these, of which some come with the lexicon.
+    fn words(in_lexicon: &[Requirement], asked: &[Requirement], label: Option<&str>) -> Words {
+        let set = |one: &Requirement| Requirements::default().with("k", one.clone());
+        let mut lexicon = Dictionary::default();
+        in_lexicon.iter().for_each(|one| lexicon.add(&set(one)));
+        let mut dictionary = Dictionary::over(Arc::new(lexicon.lexicon()));
+        dictionary.add_key(&"k".into());
+        label.into_iter().for_each(|label| dictionary.add_value(&"k".into(), &label.into()));
+        asked.iter().for_each(|one| dictionary.add(&set(one)));
+        dictionary.freeze()
+    }
+
     proptest! {
         #[test]
-        fn sets_of_states_meet_just_when_requirements_agree(all in proptest::collection::vec(requirement(), 1..5)) {
-            let mut dictionary = Dictionary::default();
-            for one in &all {
-                dictionary.add(&Requirements::default().with("k", one.clone()));
-            }
-            let words = dictionary.freeze();
+        fn sets_of_states_meet_just_when_requirements_agree(all in proptest::collection::vec(requirement(), 1..5), split in 0..5_usize) {
+            let (in_lexicon, asked) = all.split_at(split.min(all.len()));
+            let words = words(in_lexicon, asked, None);
             let mut together = words.everything(0);
             let mut combined = all[0].clone();
             for one in &all {
@@ -251,16 +369,24 @@ mod tests {
         }
 
         #[test]
-        fn a_label_is_allowed_just_when_its_state_is(all in proptest::collection::vec(requirement(), 1..4), label in proptest::sample::select(&["a", "b", "0", "1", "3", "5", "7", "z"][..])) {
-            let mut dictionary = Dictionary::default();
-            let key: Arc<str> = "k".into();
-            dictionary.add_value(&key, &label.into());
-            for one in &all {
-                dictionary.add(&Requirements::default().with("k", one.clone()));
-            }
-            let words = dictionary.freeze();
+        fn a_label_is_allowed_just_when_its_state_is(all in proptest::collection::vec(requirement(), 1..4), split in 0..4_usize, label in proptest::sample::select(&["a", "b", "0", "1", "3", "5", "7", "z"][..])) {
+            let (in_lexicon, asked) = all.split_at(split.min(all.len()));
+            let words = words(in_lexicon, asked, Some(label));
             for one in &all {
                 prop_assert_eq!(words.states(0, one).contains(words.state(0, label)), one.has(label));
+            }
+            prop_assert_eq!(words.value(0, words.state(0, label)).map(|value| &**value), Some(label));
+        }
+
+        #[test]
+        fn what_a_question_brings_changes_no_number_of_the_lexicon(first in proptest::collection::vec(requirement(), 1..4), more in proptest::collection::vec(requirement(), 0..4)) {
+            let (before, after) = (words(&first, &[], None), words(&first, &more, None));
+            for state in 0..before.state_count(0) {
+                prop_assert_eq!(before.value(0, state), after.value(0, state));
+            }
+            for one in &first {
+                let known: Vec<usize> = after.states(0, one).iter().filter(|state| *state < before.state_count(0)).collect();
+                prop_assert_eq!(before.states(0, one).iter().collect::<Vec<_>>(), known);
             }
         }
     }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::ids::NodeName;
-use model::instance::InstanceType;
 use model::labels::HOSTNAME;
 use model::node::{Node, Progress};
 use model::pod::{HostPort, Pod};
@@ -15,6 +14,7 @@ use model::snapshot::{Daemon, Snapshot};
 use model::taints::{Effect, Taint, first_hard_untolerated};
 
 use super::bits::Bits;
+use super::catalogue::Catalogue;
 use super::machines::Machines;
 use super::reserve::Reservations;
 use super::sites::{Site, Standing, terms};
@@ -71,18 +71,23 @@ pub(crate) struct DaemonGroup {
 }
 
 impl<'a> World<'a> {
-    /// Lowers a snapshot for placing these pods as if some nodes were gone, and everybody on them.
-    pub(crate) fn build(snapshot: &'a Snapshot, pods: Vec<&'a Pod>, gone: &'a BTreeSet<NodeName>) -> Self {
-        let pools = usable_pools(snapshot);
-        let words = collect_words(snapshot, &pools, &pods, gone);
-        let axes = collect_axes(snapshot, &pods);
-        let reservations = Reservations::new(snapshot, &pools, gone);
-        let machines = Machines::build(&distinct_types(&pools), &axes, &words, &reservations);
+    /// Lowers a snapshot for placing these pods as if some nodes were gone, and everybody on them. The catalogue must be one
+    /// that fits these pools and reservations.
+    pub(crate) fn build(
+        snapshot: &'a Snapshot,
+        pods: Vec<&'a Pod>,
+        gone: &'a BTreeSet<NodeName>,
+        pools: Vec<&'a Arc<Pool>>,
+        (catalogue, reservations): (&'a Catalogue, Reservations),
+    ) -> Self {
+        let words = collect_words(snapshot, catalogue, &pools, &pods, gone);
+        let machines = Machines::new(catalogue, collect_axes(snapshot, &pods), &words);
         let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
         let node_fee = snapshot.policy.node_fee.dollars();
         let mut world =
             Self { snapshot, gone, words, machines, reservations, pools, templates, sites, standing, node_fee, pods };
-        world.templates = world.pools.iter().filter_map(|pool| world.template(pool)).collect();
+        let templates = world.pools.iter().enumerate().filter_map(|(number, pool)| world.template(number, pool));
+        world.templates = templates.collect();
         (world.sites, world.standing) = world.sites_and_standing();
         world
     }
@@ -108,11 +113,9 @@ impl<'a> World<'a> {
     }
 
     /// A pool as it starts; `None` when nothing that it may buy is on sale.
-    fn template(&self, pool: &'a Arc<Pool>) -> Option<Template<'a>> {
+    fn template(&self, number: usize, pool: &'a Arc<Pool>) -> Option<Template<'a>> {
         let states = self.template_states(&pool.template.requirements);
-        let offered: BTreeSet<_> = pool.instance_types.iter().map(Arc::as_ptr).collect();
-        let mut machines = Bits::full(self.machines.all.len());
-        machines.retain(|machine| offered.contains(&Arc::as_ptr(self.machines.all[machine].instance_type)));
+        let mut machines = self.machines.offered_to(number).clone();
         for (key, states) in states.iter().enumerate() {
             machines.keep(&self.machines.with_states(key, states));
         }
@@ -200,7 +203,7 @@ impl<'a> World<'a> {
 }
 
 /// Heaviest first. Equal weights go by name, backwards, as people know it from the reference.
-fn usable_pools(snapshot: &Snapshot) -> Vec<&Arc<Pool>> {
+pub(super) fn usable_pools(snapshot: &Snapshot) -> Vec<&Arc<Pool>> {
     let is_usable = |pool: &&Arc<Pool>| pool.kind == PoolKind::Dynamic && pool.state == PoolState::Ready;
     let mut pools: Vec<&Arc<Pool>> = snapshot.pools.values().filter(is_usable).collect();
     pools.sort_by(|a, b| (b.weight, &b.name).cmp(&(a.weight, &a.name)));
@@ -212,25 +215,16 @@ pub(super) fn present<'a>(snapshot: &'a Snapshot, gone: &BTreeSet<NodeName>) -> 
     snapshot.nodes.values().filter(|node| !gone.contains(&node.name))
 }
 
-/// Every type once, however many pools share it, in the order of their names: numbers then break ties as names would.
-fn distinct_types<'a>(pools: &[&'a Arc<Pool>]) -> Vec<&'a Arc<InstanceType>> {
-    let mut seen = BTreeSet::new();
-    let all = pools.iter().flat_map(|pool| &pool.instance_types);
-    let mut distinct: Vec<_> = all.filter(|instance_type| seen.insert(Arc::as_ptr(instance_type))).collect();
-    distinct.sort_by(|a, b| a.name.cmp(&b.name));
-    distinct
-}
-
 /// Keys and values that can make a difference to some pod. A node's other labels cannot.
-fn collect_words(snapshot: &Snapshot, pools: &[&Arc<Pool>], pods: &[&Pod], gone: &BTreeSet<NodeName>) -> Words {
-    let mut words = Dictionary::default();
-    for pool in pools {
-        words.add(&pool.template.requirements);
-        for instance_type in &pool.instance_types {
-            words.add(&instance_type.requirements);
-            instance_type.offerings.iter().for_each(|offering| words.add(&offering.requirements));
-        }
-    }
+fn collect_words(
+    snapshot: &Snapshot,
+    catalogue: &Catalogue,
+    pools: &[&Arc<Pool>],
+    pods: &[&Pod],
+    gone: &BTreeSet<NodeName>,
+) -> Words {
+    let mut words = Dictionary::over(catalogue.lexicon.clone());
+    pools.iter().for_each(|pool| words.add(&pool.template.requirements));
     for daemon in snapshot.daemons.values() {
         words.add(&daemon.selector);
         daemon.terms.iter().for_each(|term| words.add(term));

@@ -9,6 +9,7 @@ mod existing;
 mod fixture;
 mod gone;
 mod judged;
+mod kept;
 mod labels;
 mod mixed;
 mod odd;
