@@ -1,7 +1,6 @@
 //! What every duty works with. Passed, never global, so that the simulator can swap each part.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use cluster::lower::node::NodeClasses;
 use cluster::{Change, News, Store};
@@ -15,11 +14,9 @@ use runtime::{Clock, Compute, Recorder, Rng};
 use crate::controller::TickId;
 use crate::events;
 use crate::metrics::Metrics;
+use crate::pools::health::RegistrationHealth;
 use crate::settings::Settings;
 use crate::wakers::Wakers;
-
-/// A machine that pods were planned onto is left alone for at least this long.
-const NOMINATION_MIN: Duration = Duration::from_secs(10);
 
 pub struct Ctx {
     pub client: Client,
@@ -32,6 +29,8 @@ pub struct Ctx {
     /// Fork it for a purpose: `ctx.rng.fork("claims")`.
     pub rng: Rng,
     pub compute: Compute,
+    /// Whether pools' machines become nodes.
+    pub health: RegistrationHealth,
     pub(crate) wakers: Wakers,
     store: Mutex<Store>,
 }
@@ -52,8 +51,20 @@ impl Ctx {
     pub fn new(parts: Parts) -> Self {
         let Parts { client, clock, cloud, recorder, metrics, settings, rng, compute } = parts;
         let store = Store::new(store_settings(&settings, &cloud), instant(clock.now()));
-        let wakers = Wakers::default();
-        Self { client, clock, cloud, recorder, metrics, settings, rng, compute, wakers, store: Mutex::new(store) }
+        let (wakers, health) = (Wakers::default(), RegistrationHealth::default());
+        Self {
+            client,
+            clock,
+            cloud,
+            recorder,
+            metrics,
+            settings,
+            rng,
+            compute,
+            health,
+            wakers,
+            store: Mutex::new(store),
+        }
     }
 
     /// The time for what is written into objects.
@@ -115,7 +126,7 @@ fn store_settings(settings: &Settings, cloud: &dyn CloudProvider) -> cluster::Se
         well_known: Arc::new(keys.to_well_known()),
         policy: settings.policy,
         default_spread: settings.default_spread.clone(),
-        nomination: (2 * settings.batch_max).max(NOMINATION_MIN),
+        nomination: settings.nomination(),
         ..cluster::Settings::default()
     }
 }

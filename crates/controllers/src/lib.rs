@@ -28,6 +28,7 @@ pub mod error;
 pub mod events;
 mod facts;
 pub mod metrics;
+pub mod pools;
 pub mod settings;
 #[cfg(test)]
 mod testing;
@@ -53,6 +54,7 @@ const GRACE: Duration = Duration::from_secs(10);
 fn duties(ctx: &Arc<Ctx>) -> Duties {
     let mut duties = Duties::new(ctx.clone());
     duties.add(upkeep::Upkeep);
+    duties.add(pools::Pools::default());
     duties
 }
 

@@ -247,6 +247,11 @@ impl Store {
         self.missing_kinds().is_empty()
     }
 
+    /// Whether a kind has been listed once, or is known not to be served; before, an object that is missing may yet be shown.
+    pub fn has_listed(&self, kind: Kind) -> bool {
+        self.synced.has_listed(kind)
+    }
+
     /// The kinds that are still waited for.
     pub fn missing_kinds(&self) -> Vec<Kind> {
         self.synced.missing().collect()

@@ -1,0 +1,179 @@
+//! The NodePools' own affairs: what they have, whether they can be used, and whether their nodes join.
+//!
+//! The reference has a controller for each of these, and each writes the status by itself. Here one look at a pool writes all
+//! that has changed at once; counts alone are written at most every few seconds, because they change with every node.
+
+mod counter;
+mod hash;
+pub mod health;
+mod readiness;
+mod starved;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::NodePool;
+use api::validate::{self, Problem};
+use cluster::Duty;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use model::ids::PoolName;
+use model::pool::Pool;
+use runtime::Next;
+use runtime::patch::merge_patch;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::Ctx;
+use crate::error::{ControllerError, Doing};
+use crate::events;
+use crate::settings::{Settings, Workers};
+use status::Seen;
+
+/// How often a pool's counts are written at most.
+const COUNT_EVERY: Duration = Duration::from_secs(5);
+/// How soon it is tried again while the cluster is not known yet.
+const UNSYNCED: Duration = Duration::from_secs(1);
+
+/// Keeps NodePools' status, annotations and events up to date.
+#[derive(Debug, Default)]
+pub(crate) struct Pools {
+    /// When each pool's counts were last written.
+    counted: Mutex<BTreeMap<PoolName, Instant>>,
+}
+
+impl Controller for Pools {
+    type Key = PoolName;
+
+    const NAME: &'static str = "nodepool";
+
+    fn wakes_for(call: &Duty) -> Option<PoolName> {
+        match call {
+            Duty::Pool(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    fn workers(settings: &Settings) -> usize {
+        Workers::POOLS.at(settings.cpu_requests)
+    }
+
+    async fn tick(&self, ctx: &Ctx, name: &PoolName, _: &TickId) -> Result<Next, ControllerError> {
+        let Some(pool) = ctx.store().node_pool(name).cloned() else {
+            self.counted().remove(name);
+            return Ok(Next::OnChange);
+        };
+        if !is_known(ctx, &pool) {
+            return Ok(Next::After(UNSYNCED));
+        }
+        hash::stamp(ctx, &pool).await?;
+        // It may have been stamped a moment ago.
+        let Some(pool) = ctx.store().node_pool(name).cloned() else { return Ok(Next::OnChange) };
+        let until_count = self.until_count(name);
+        self.update_status(ctx, name, &pool, until_count.is_none()).await?;
+        tell_problems(ctx, name, &pool);
+        Ok(until_count.map_or(Next::OnChange, Next::After))
+    }
+}
+
+impl Pools {
+    fn counted(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolName, Instant>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the counts have to wait; nothing when they may be written now.
+    fn until_count(&self, name: &PoolName) -> Option<Duration> {
+        let due = *self.counted().get(name)? + COUNT_EVERY;
+        due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    async fn update_status(
+        &self,
+        ctx: &Ctx,
+        name: &PoolName,
+        pool: &Arc<NodePool>,
+        may_count: bool,
+    ) -> Result<(), ControllerError> {
+        let (class, usage, problems) = {
+            let store = ctx.store();
+            let class = readiness::class_of(&store, pool);
+            let usage = may_count.then(|| store.pool_usage().remove(name).unwrap_or_default());
+            (class, usage, validate::node_pool(&pool.spec, &store.settings().rules))
+        };
+        let verdict = health::verdict(&ctx.health, pool, class.as_deref());
+        let seen = Seen { class: class.as_deref(), problems: &problems, usage: usage.as_ref(), health: verdict };
+        let before = pool.status.clone().unwrap_or_default();
+        let after = status::wanted(pool, &seen, ctx.timestamp());
+        log_changes(pool, &problems, &before.conditions, &after.conditions);
+        if may_count {
+            self.counted().insert(name.clone(), Instant::now());
+        }
+        if after == before && pool.status.is_some() {
+            return Ok(());
+        }
+        let (from, to) = (json!(pool.status.as_ref().map_or_else(|| json!({}), |status| json!(status))), json!(after));
+        let Some(change) = merge_patch(&from, &to) else { return Ok(()) };
+        // Conditions are a list that is replaced as a whole, so nobody may have written to it since.
+        let patch = json!({"metadata": {"resourceVersion": pool.resource_version()}, "status": change});
+        let api: Api<NodePool> = Api::all(ctx.client.clone());
+        let written = api
+            .patch_status(name.as_str(), &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .doing(format!("writing the status of nodepool {name}"))?;
+        ctx.tell(|store, now| store.apply(written, now));
+        Ok(())
+    }
+}
+
+/// Whether enough has been shown to judge a pool: before the first lists are complete, its class would look missing.
+fn is_known(ctx: &Ctx, pool: &NodePool) -> bool {
+    let store = ctx.store();
+    store.is_synced() && readiness::class_kind(pool).is_some_and(|kind| store.has_listed(kind))
+}
+
+/// One line when a pool stops or begins to be usable.
+fn log_changes(pool: &NodePool, problems: &[Problem], before: &[api::Condition], after: &[api::Condition]) {
+    let ready = |conditions: &[api::Condition]| {
+        conditions.iter().find(|condition| condition.type_ == api::conditions::READY).map(|condition| condition.status)
+    };
+    if ready(before) == ready(after) {
+        return;
+    }
+    let name = pool.name_any();
+    let is_ready = ready(after) == Some(api::conditions::ConditionStatus::True);
+    if is_ready {
+        tracing::info!(NodePool = name, "nodepool is ready");
+    } else {
+        let causes = after.iter().filter(|condition| !condition.is_true() && condition.type_ != api::conditions::READY);
+        let causes: Vec<String> = causes.map(|cause| format!("{}: {}", cause.type_, cause.message)).collect();
+        let problems = problems.len();
+        tracing::warn!(NodePool = name, causes = causes.join("; "), problems, "ignoring nodepool, not ready");
+    }
+}
+
+/// Tells what is wrong with a pool although it can be used.
+fn tell_problems(ctx: &Ctx, name: &PoolName, wire: &NodePool) {
+    let now = ctx.now();
+    let Some(pool) = ctx.store().snapshot(now).pools.get(name).cloned() else { return };
+    if let Some(message) = budget_message(&pool) {
+        ctx.recorder.publish(events::pool_problem(wire, "InvalidDisruptionBudget", message));
+    }
+    if let Some(starved) = starved::starved(&pool) {
+        ctx.recorder.publish(events::no_compatible_instance_types(wire, starved.filtered));
+        ctx.recorder.publish(events::pool_problem(wire, "ImpossibleRequirements", starved.message));
+    }
+}
+
+/// A budget that cannot be understood stops all disruption of its pool, and its author should know that.
+fn budget_message(pool: &Pool) -> Option<String> {
+    let invalid = pool.budgets.invalid();
+    let texts = invalid.iter().map(|budget| format!("spec.disruption.budgets[{}]: {}", budget.index, budget.error));
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty())
+        .then(|| format!("{}; no node of this pool is disrupted until that is corrected", texts.join("; ")))
+}
