@@ -9,8 +9,8 @@ export CARGO_TARGET_DIR ?= $(DOVETAIL_CACHE)/target
 PLAYGROUND := $(DOVETAIL_CACHE)/playground
 SAY := @echo >&2
 
-.PHONY: help run check test tidy crds e2e mutants cluster cluster-down
-.PHONY: just-run just-check just-test just-tidy just-crds just-e2e
+.PHONY: help run check test tidy crds e2e mutants bench bench-quick cluster cluster-down
+.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick
 
 help: ## what the targets are
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -21,7 +21,9 @@ tidy: ## the house rules
 crds: ## write crds/ from the types
 test: ## everything: format, lints, unit, property and e2e tests
 e2e: ## only the tests on a real control plane
-run check tidy crds test e2e:
+bench: ## our engine beside the reference on all workloads (90 minutes; goes on where it was stopped)
+bench-quick: ## the same on the small ones (10 minutes)
+run check tidy crds test e2e bench bench-quick:
 	@hack/claim-target.sh $(MAKE) just-$@
 
 just-run:
@@ -55,6 +57,15 @@ just-e2e:
 	$(SAY) "testing on real clusters (about 4 minutes; the first time, 100 MB of the reference's modules are fetched as well)"
 	cargo build --locked --package cli
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" && cargo test --locked --package e2e
+
+# BENCH takes further options, such as `--fresh` or `--rows 'diverse-*'`.
+just-bench:
+	$(SAY) "building the optimised benchmark (about 5 minutes the first time)"
+	cargo run --quiet --locked --release --package xtask -- bench --page $(BENCH)
+
+just-bench-quick:
+	$(SAY) "building the optimised benchmark (about 5 minutes the first time)"
+	cargo run --quiet --locked --release --package xtask -- bench --quick $(BENCH)
 
 mutants: ## change lines of model and engine and see whether a test notices (an hour)
 	@hack/mutants.sh

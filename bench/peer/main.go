@@ -34,7 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-const usage = "usage: peer solve --workload FILE --out FILE [--parallelism N[,N...]] [--runs auto|N] [--cap DURATION]"
+const usage = "usage: peer solve --workload FILE --out FILE [--parallelism N[,N...]] [--runs auto|N] [--cap DURATION] [--tries DURATION]"
 
 func main() {
 	// The scheduler explains itself in a log that nobody reads here; writing it would count as its time.
@@ -55,21 +55,22 @@ func command(args []string, out io.Writer) error {
 	parallelism := flags.String("parallelism", "1,2,5", "workers of the scheduler; of several numbers the fastest counts")
 	runs := flags.String("runs", "auto", "how many runs: a number, or auto for 5, 3 or 1 by how long the first one took")
 	limit := flags.Duration("cap", 600*time.Second, "when to give up on a run")
+	tries := flags.Duration("tries", 600*time.Second, "when to stop trying further degrees of parallelism")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	if *file == "" || *answer == "" || flags.NArg() > 0 {
 		return fmt.Errorf("%s", usage)
 	}
-	chosen, err := settingsFrom(*parallelism, *runs, *limit)
+	chosen, err := settingsFrom(*parallelism, *runs, *limit, *tries)
 	if err != nil {
 		return err
 	}
 	return measureFile(*file, *answer, chosen, out)
 }
 
-func settingsFrom(parallelism, runs string, limit time.Duration) (settings, error) {
-	chosen := settings{limit: limit}
+func settingsFrom(parallelism, runs string, limit, tries time.Duration) (settings, error) {
+	chosen := settings{limit: limit, tries: tries}
 	for _, text := range strings.Split(parallelism, ",") {
 		workers, err := strconv.Atoi(text)
 		if err != nil || workers < 1 {
@@ -86,6 +87,9 @@ func settingsFrom(parallelism, runs string, limit time.Duration) (settings, erro
 	}
 	if limit <= 0 {
 		return settings{}, fmt.Errorf("reading --cap: %s leaves no time", limit)
+	}
+	if tries <= 0 {
+		return settings{}, fmt.Errorf("reading --tries: %s leaves no time", tries)
 	}
 	return chosen, nil
 }

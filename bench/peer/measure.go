@@ -20,6 +20,8 @@ type settings struct {
 	// Zero lets the first run decide.
 	runs  int
 	limit time.Duration
+	// No further degree of parallelism is tried once the tries have taken this long together.
+	tries time.Duration
 }
 
 // report is the answer file.
@@ -84,12 +86,18 @@ type keeper struct {
 	out    io.Writer
 }
 
-// measure tries each degree of parallelism once and repeats the fastest. The first try counts as a run.
+// measure tries each degree of parallelism once, as far as time allows, and repeats the fastest. The first try counts as a
+// run.
 func (k *keeper) measure(w *world, chosen settings) error {
+	spent := 0.0
 	for _, workers := range chosen.parallelism {
+		if spent >= chosen.tries.Seconds() {
+			break
+		}
 		if err := k.once(w, workers, chosen.limit); err != nil {
 			return err
 		}
+		spent += k.report.Runs[len(k.report.Runs)-1].Seconds
 	}
 	best := k.report.best
 	for made := 1; !best.IsCapped && made < runsFor(chosen, best.Seconds); made++ {

@@ -184,15 +184,15 @@ func TestARunIsRepeatedByHowLongItTook(t *testing.T) {
 }
 
 func TestSettingsAreRead(t *testing.T) {
-	chosen, err := settingsFrom("1,2,5", "auto", time.Minute)
+	chosen, err := settingsFrom("1,2,5", "auto", time.Minute, time.Minute)
 	if err != nil || !slices.Equal(chosen.parallelism, []int{1, 2, 5}) || chosen.runs != 0 {
 		t.Errorf("%v %v", chosen, err)
 	}
 	for _, row := range []struct {
 		parallelism, runs string
-		limit             time.Duration
-	}{{"0", "auto", 1}, {"", "auto", 1}, {"1", "few", 1}, {"1", "0", 1}, {"1", "1", 0}} {
-		if _, err := settingsFrom(row.parallelism, row.runs, row.limit); err == nil {
+		limit, tries      time.Duration
+	}{{"0", "auto", 1, 1}, {"", "auto", 1, 1}, {"1", "few", 1, 1}, {"1", "0", 1, 1}, {"1", "1", 0, 1}, {"1", "1", 1, 0}} {
+		if _, err := settingsFrom(row.parallelism, row.runs, row.limit, row.tries); err == nil {
 			t.Errorf("%v is accepted", row)
 		}
 	}

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
-use xtask::{catalog, tidy};
+use xtask::{bench, catalog, tidy};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The repository's own tools")]
@@ -28,6 +28,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Compare our engine with the reference on the same workloads, in one run
+    Bench(bench::Options),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -37,6 +39,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Catalog { check } => {
             catalog::run(&root()?, if check { catalog::Mode::Check } else { catalog::Mode::Write })
         }
+        Command::Bench(options) => bench::run(&root()?, &options),
     }
 }
 

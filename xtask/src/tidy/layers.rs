@@ -44,8 +44,8 @@ const ROOMS: [Room; 15] = [
             "viewer",
         ],
     },
-    // The floor plan's row, and api, from which the CRDs are made.
-    Room { name: "xtask", may_use: &["model", "api", "engine", "judge", "cluster", "sim"] },
+    // The floor plan's row, api, from which the CRDs are made, and provider, whose EC2 catalogue the benchmark buys from.
+    Room { name: "xtask", may_use: &["model", "api", "engine", "judge", "cluster", "provider", "sim"] },
     // e2e also runs cli, but as a process, which is no arrow.
     Room { name: "e2e", may_use: &["api"] },
 ];
