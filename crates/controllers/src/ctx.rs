@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cluster::lower::node::NodeClasses;
-use cluster::{Change, News, Store};
+use cluster::{Change, Milestone, News, Step, Store};
 use jiff::Timestamp;
 use kube::Client;
 use model::time::Instant;
@@ -11,9 +11,10 @@ use provider::CloudProvider;
 use provider::metered::Metered;
 use runtime::{Clock, Compute, Recorder, Rng};
 
+use crate::catalogs::Catalogs;
 use crate::controller::TickId;
 use crate::events;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, PodBound};
 use crate::pools::health::RegistrationHealth;
 use crate::settings::Settings;
 use crate::wakers::Wakers;
@@ -32,6 +33,7 @@ pub struct Ctx {
     /// Whether pools' machines become nodes.
     pub health: RegistrationHealth,
     pub(crate) wakers: Wakers,
+    pub(crate) catalogs: Catalogs,
     store: Mutex<Store>,
 }
 
@@ -52,19 +54,8 @@ impl Ctx {
         let Parts { client, clock, cloud, recorder, metrics, settings, rng, compute } = parts;
         let store = Store::new(store_settings(&settings, &cloud), instant(clock.now()));
         let (wakers, health) = (Wakers::default(), RegistrationHealth::default());
-        Self {
-            client,
-            clock,
-            cloud,
-            recorder,
-            metrics,
-            settings,
-            rng,
-            compute,
-            health,
-            wakers,
-            store: Mutex::new(store),
-        }
+        let (catalogs, store) = (Catalogs::default(), Mutex::new(store));
+        Self { client, clock, cloud, recorder, metrics, settings, rng, compute, health, wakers, catalogs, store }
     }
 
     /// The time for what is written into objects.
@@ -103,6 +94,7 @@ impl Ctx {
     pub(crate) fn pass_on(&self, news: News) {
         match news {
             News::Change(change) => {
+                change.milestones.iter().for_each(|milestone| self.measure(milestone));
                 change.wake.iter().for_each(|duty| self.wakers.wake(duty));
                 for oddity in &change.oddities {
                     tracing::warn!(%oddity, "an object cannot be understood in full");
@@ -111,6 +103,31 @@ impl Ctx {
             News::Undecodable(object) => {
                 tracing::warn!(object = %object.key, problem = %object.problem, "skipping an object that cannot be read");
                 self.recorder.publish(events::undecodable(&object));
+            }
+        }
+    }
+
+    /// A pod has come a step further.
+    fn measure(&self, milestone: &Milestone) {
+        let dynamic_resources = {
+            let store = self.store();
+            store.pod(&milestone.pod).is_some_and(|(pod, _)| pod.wants.has_resource_claims)
+        };
+        let labels = PodBound { dynamic_resources };
+        match milestone.step {
+            Step::Bound => {
+                let waited = milestone.waited.as_secs_f64();
+                self.metrics.pods_bound_duration.get_or_create(&labels).observe(waited);
+                if let Some(time) = milestone.since_placed {
+                    let since = time.as_secs_f64();
+                    self.metrics.pods_provisioning_bound_duration.get_or_create(&labels).observe(since);
+                }
+            }
+            Step::Started => {
+                self.metrics.pods_startup_duration.observe(&[], milestone.waited.as_secs_f64());
+                if let Some(time) = milestone.since_placed {
+                    self.metrics.pods_provisioning_startup_duration.observe(time.as_secs_f64());
+                }
             }
         }
     }

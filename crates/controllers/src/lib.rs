@@ -22,18 +22,24 @@
 //! 6. Claims are created by `claims::create` alone.
 //! 7. Tests use `testing::World`: an API server in memory, the simulated cloud on top of it, and a `Ctx` that knows both.
 
+mod amounts;
+mod catalogs;
+mod claims;
 pub mod controller;
 pub mod ctx;
 pub mod error;
 pub mod events;
 mod facts;
+mod failpoint;
 pub mod metrics;
 pub mod pools;
+mod provision;
 pub mod settings;
 #[cfg(test)]
 mod testing;
 mod upkeep;
 mod wakers;
+mod zones;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +51,7 @@ pub use controller::{Controller, TickId};
 pub use ctx::Ctx;
 pub use error::{ControllerError, Doing, Reaction};
 pub use metrics::Metrics;
+use provision::Provisioner;
 pub use settings::Settings;
 
 /// How long tasks may go on with what they have begun once the process is asked to end.
@@ -55,6 +62,7 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     let mut duties = Duties::new(ctx.clone());
     duties.add(upkeep::Upkeep);
     duties.add(pools::Pools::default());
+    duties.add(catalogs::CatalogKeeper);
     duties
 }
 
@@ -64,6 +72,7 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
 pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Result<(), RuntimeError> {
     // Every duty hears of facts from the first one on; what it hears before it leads waits in its queue.
     let duties = duties(&ctx);
+    let provisioner = Provisioner::new(&ctx);
     let mut tasks = Tasks::new(stop.child_token());
     let stop = tasks.stop();
     {
@@ -80,7 +89,7 @@ pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Resul
     let leading = {
         let (ctx, stop) = (ctx.clone(), stop.clone());
         async move {
-            let work = || lead(ctx, duties, stop.child_token(), is_warm);
+            let work = || lead(ctx, Work { duties, provisioner }, stop.child_token(), is_warm);
             match election {
                 Some(election) => election.lead(&stop, work).await,
                 None => work().await,
@@ -92,12 +101,24 @@ pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Resul
 }
 
 /// What only the leader does.
-async fn lead(ctx: Arc<Ctx>, duties: Duties, stop: Stop, is_watching: bool) -> Result<(), RuntimeError> {
+struct Work {
+    duties: Duties,
+    provisioner: Provisioner,
+}
+
+async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop, is_watching: bool) -> Result<(), RuntimeError> {
     let mut tasks = Tasks::new(stop);
     if !is_watching {
         facts::spawn(&ctx, &mut tasks);
     }
-    duties.spawn(&mut tasks);
+    work.duties.spawn(&mut tasks);
+    {
+        let (ctx, stop) = (ctx.clone(), tasks.stop());
+        tasks.spawn(provision::NAME, async move {
+            work.provisioner.run(&ctx, &stop).await;
+            Ok::<(), RuntimeError>(())
+        });
+    }
     for duty in provider::CloudProvider::duties(&ctx.cloud) {
         let (ctx, stop) = (ctx.clone(), tasks.stop());
         tasks.spawn(duty.name, async move { controller::run_provider_duty(&ctx, &duty, &stop).await });

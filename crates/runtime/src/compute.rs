@@ -24,6 +24,11 @@ impl Cancel {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// The bare flag, for closures that know nothing of this room.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
 }
 
 impl Compute {

@@ -1,0 +1,160 @@
+//! What pools can buy, kept in the store: asked of the cloud by class, corrected by overlays where that is switched on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::nodepool::NodeClassReference;
+use cluster::Duty;
+use engine::overlay::PoolTypes;
+use model::ids::PoolName;
+use model::instance::InstanceType;
+use model::overlay::Overlay;
+use model::pool::Pool;
+use provider::{Catalog, CatalogVersion, CloudProvider, ProviderError, Reaction};
+use runtime::Next;
+use runtime::error::with_causes;
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::Ctx;
+use crate::error::ControllerError;
+
+/// Prices and availability change without anybody telling us. Whoever plans asks anew in any case.
+const ROUND: Duration = Duration::from_secs(60);
+
+/// What was last put into the store, so that equal news is no news.
+#[derive(Default)]
+pub(crate) struct Catalogs(Mutex<BTreeMap<PoolName, Shown>>);
+
+#[derive(PartialEq)]
+struct Shown {
+    version: Option<CatalogVersion>,
+    /// What the list was corrected by; nothing where overlays are switched off.
+    corrections: Option<Corrections>,
+}
+
+/// Overlays, and the pool that they were laid over.
+#[derive(Clone, PartialEq)]
+struct Corrections {
+    overlays: Vec<Arc<Overlay>>,
+    pool: Labels,
+}
+
+type Labels = (model::labels::Labels, model::requirements::Requirements);
+
+/// A pool and the class whose offers it can take.
+struct Asking {
+    name: PoolName,
+    class: NodeClassReference,
+    pool: Option<Arc<Pool>>,
+}
+
+impl Catalogs {
+    /// Asks the cloud about every class that pools name, and tells the store what is new. A class that the cloud cannot
+    /// answer for now keeps what was known; one that it will not serve sells nothing.
+    pub(crate) async fn refresh(&self, ctx: &Ctx, cloud: &dyn CloudProvider) {
+        let (asking, overlays) = look(ctx);
+        let mut answers: BTreeMap<&NodeClassReference, Answer> = BTreeMap::new();
+        for pool in &asking {
+            if !answers.contains_key(&pool.class) {
+                let answer = Answer::of(cloud.catalog(&pool.class).await, &pool.class);
+                answers.insert(&pool.class, answer);
+            }
+        }
+        let corrected = ctx.settings.gates.node_overlay.then(|| corrected(ctx, &asking, &answers, &overlays));
+        for pool in &asking {
+            let (version, types) = match &answers[&pool.class] {
+                Answer::Unknown => continue,
+                Answer::Nothing => (None, None),
+                Answer::Sold(catalog) => (Some(catalog.version), Some(&catalog.types)),
+            };
+            let corrections = corrected.as_ref().and(pool.pool.as_ref()).map(|known| {
+                let labels = (known.template.labels.clone(), known.template.requirements.clone());
+                Corrections { overlays: overlays.clone(), pool: labels }
+            });
+            let is_news = self.note(&pool.name, Shown { version, corrections });
+            if is_news {
+                let overlaid = corrected.as_ref().and_then(|types| types.get(&pool.name)).cloned();
+                let types = overlaid.unwrap_or_else(|| types.map(|types| types.to_vec()).unwrap_or_default());
+                ctx.tell(|store, now| store.set_catalog(&pool.name, types, now));
+            }
+        }
+        let names: BTreeSet<&PoolName> = asking.iter().map(|pool| &pool.name).collect();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| names.contains(name));
+    }
+
+    /// Whether this differs from what the store has.
+    fn note(&self, pool: &PoolName, shown: Shown) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.get(pool) == Some(&shown) {
+            return false;
+        }
+        known.insert(pool.clone(), shown);
+        true
+    }
+}
+
+enum Answer {
+    Sold(Catalog),
+    Nothing,
+    Unknown,
+}
+
+impl Answer {
+    fn of(answer: Result<Catalog, ProviderError>, class: &NodeClassReference) -> Self {
+        let error = match answer {
+            Ok(catalog) => return Self::Sold(catalog),
+            Err(error) => error,
+        };
+        // The pool's own condition says what is wrong with its class; here it is only worth a line for those who look.
+        tracing::debug!(class = class.name, error = with_causes(&error), "cannot say what the class sells");
+        match error.reaction() {
+            Reaction::BackOff => Self::Unknown,
+            Reaction::PlanAgain | Reaction::WaitForChange | Reaction::AlreadyGone => Self::Nothing,
+        }
+    }
+}
+
+fn look(ctx: &Ctx) -> (Vec<Asking>, Vec<Arc<Overlay>>) {
+    let now = ctx.now();
+    let mut store = ctx.store();
+    let snapshot = store.snapshot(now);
+    let asking = store.node_pools().iter().map(|(name, wire)| Asking {
+        name: name.clone(),
+        class: wire.spec.template.spec.node_class_ref.clone(),
+        pool: snapshot.pools.get(name).cloned(),
+    });
+    (asking.collect(), store.overlays().cloned().collect())
+}
+
+fn corrected(
+    ctx: &Ctx,
+    asking: &[Asking],
+    answers: &BTreeMap<&NodeClassReference, Answer>,
+    overlays: &[Arc<Overlay>],
+) -> BTreeMap<PoolName, Vec<Arc<InstanceType>>> {
+    let sold = asking.iter().filter_map(|asking| match (&answers[&asking.class], &asking.pool) {
+        (Answer::Sold(catalog), Some(pool)) => Some(PoolTypes { pool, types: catalog.types.to_vec() }),
+        _ => None,
+    });
+    let sold: Vec<PoolTypes<'_>> = sold.collect();
+    let well_known = ctx.store().settings().well_known.clone();
+    engine::overlay::apply(overlays, &sold, &well_known).types
+}
+
+/// Keeps the store's catalogues up to date between plans, for metrics and for claims whose machine is not known yet.
+pub(crate) struct CatalogKeeper;
+
+impl Controller for CatalogKeeper {
+    type Key = ();
+    const NAME: &'static str = "state.catalog";
+
+    fn wakes_for(call: &Duty) -> Option<()> {
+        matches!(call, Duty::Pool(_) | Duty::Overlays).then_some(())
+    }
+
+    async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
+        ctx.catalogs.refresh(ctx, &ctx.cloud.for_controller(Self::NAME)).await;
+        Ok(Next::After(ROUND))
+    }
+}

@@ -1,0 +1,173 @@
+//! From pods that wait to claims: gather, look, plan, carry out, report.
+//!
+//! One pass at a time. While claims of earlier passes are on their way, the next pass already counts on them; nobody waits
+//! for a launch.
+
+mod carry_out;
+mod report;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::NodePool;
+use cluster::Duty;
+use cluster::store::Batch;
+use engine::solve::{Question, solve};
+use model::ids::PoolName;
+use model::plan::Plan;
+use model::pod::Pod;
+use model::pool::{PoolKind, PoolState};
+use provider::metered::Metered;
+use runtime::error::with_causes;
+use runtime::{Cancel, Stop};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::controller::TickId;
+use crate::ctx::Ctx;
+use crate::error::{ControllerError, Doing};
+use crate::failpoint;
+use window::{Calls, Limits};
+
+pub(crate) const NAME: &str = "provisioner";
+
+/// Pods that wait are looked at again after this time, whether anything has changed or not.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Until everything was listed once, and after a pass that failed.
+const SOON: Duration = Duration::from_secs(1);
+/// The longest that planning may take; what is planned by then is carried out.
+const LONGEST: Duration = Duration::from_secs(60);
+/// What a machine of unknown speed is given to do at first, in steps of the engine.
+const FIRST_EFFORT: u64 = 2_000_000_000;
+/// Shorter plans say little about how fast the machine is.
+const TELLING: Duration = Duration::from_millis(20);
+
+/// Plans for pods that wait. Made before the first fact comes in, so that no call is lost.
+pub(crate) struct Provisioner {
+    calls: Calls,
+    cloud: Metered,
+    /// How many steps of the engine fit into the longest time.
+    effort: u64,
+}
+
+/// What one pass decides on, all of one moment.
+struct Look {
+    batch: Batch,
+    /// The pools as they were, for the hashes of their claims.
+    pools: BTreeMap<PoolName, Arc<NodePool>>,
+}
+
+impl Provisioner {
+    /// Signs up for wake-up calls.
+    pub(crate) fn new(ctx: &Ctx) -> Self {
+        let calls = Calls::default();
+        let woken = calls.clone();
+        ctx.wakers.add(move |call| {
+            if let Duty::Provision(caller) = call {
+                woken.push(caller.clone());
+            }
+        });
+        Self { calls, cloud: ctx.cloud.for_controller(NAME), effort: FIRST_EFFORT }
+    }
+
+    pub(crate) async fn run(mut self, ctx: &Ctx, stop: &Stop) {
+        let limits = Limits { idle: ctx.settings.batch_idle, max: ctx.settings.batch_max };
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                _ = self.calls.gathered(limits) => {}
+            }
+            failpoint::reach("batch-closed");
+            let id = ctx.tick_id();
+            let span = tracing::info_span!("reconcile", controller = NAME, "reconcileID" = %id);
+            let start = Instant::now();
+            // A pass that has begun is finished: it ends within seconds, and half of it done would be done again.
+            let end = self.pass(ctx, &id).instrument(span.clone()).await;
+            ctx.metrics.count_tick(NAME, report::result_of(&end), start.elapsed());
+            match end {
+                Ok(Some(next)) => self.calls.again_after(next),
+                Ok(None) => {}
+                Err(error) => {
+                    span.in_scope(|| tracing::error!(error = with_causes(&error), "a pass failed, trying again"));
+                    self.calls.again_after(SOON);
+                }
+            }
+        }
+    }
+
+    /// One pass, and when another one is wanted at the latest.
+    async fn pass(&mut self, ctx: &Ctx, id: &TickId) -> Result<Option<Duration>, ControllerError> {
+        if !ctx.store().is_synced() {
+            return Ok(Some(SOON));
+        }
+        ctx.catalogs.refresh(ctx, &self.cloud).await;
+        let look = look(ctx);
+        failpoint::reach("snapshot-taken");
+        report::before(ctx, &look.batch);
+        if look.batch.is_empty() {
+            report::idle(ctx);
+            return Ok((!look.batch.ignored.is_empty()).then_some(AGAIN));
+        }
+        let start = Instant::now();
+        let plan = self.plan(ctx, &look.batch, id).await?;
+        failpoint::reach("plan-made");
+        report::planned(ctx, &look.batch, &plan, start.elapsed());
+        carry_out::carry_out(ctx, &look, &plan, id).await;
+        Ok(Some(AGAIN))
+    }
+
+    async fn plan(&mut self, ctx: &Ctx, batch: &Batch, id: &TickId) -> Result<Plan, ControllerError> {
+        let pods: Vec<Arc<Pod>> = batch.pods().cloned().collect();
+        let progress = report::Progress::begin(ctx, id, pods.len());
+        let (snapshot, effort, cancel) = (batch.snapshot.clone(), self.effort, Cancel::default());
+        let start = Instant::now();
+        let work = ctx.compute.run(&cancel, move |cancel| {
+            let question = Question { pods: pods.iter().map(|pod| &**pod).collect(), without: BTreeSet::new(), effort };
+            solve(&snapshot, &question, cancel.flag())
+        });
+        let mut work = std::pin::pin!(work);
+        let plan = loop {
+            tokio::select! {
+                biased;
+                plan = &mut work => break plan,
+                () = tokio::time::sleep(SOON) => {
+                    progress.tell(start.elapsed());
+                    if start.elapsed() >= LONGEST {
+                        cancel.cancel();
+                    }
+                }
+            }
+        };
+        let plan = plan.doing("planning")?;
+        self.measure(plan.steps, start.elapsed());
+        Ok(plan)
+    }
+
+    /// The next plan gets as many steps as this machine can do in the longest time.
+    fn measure(&mut self, steps: u64, took: Duration) {
+        if took < TELLING || steps == 0 {
+            return;
+        }
+        let per_second = steps as f64 / took.as_secs_f64();
+        self.effort = (per_second * LONGEST.as_secs_f64()) as u64;
+    }
+}
+
+/// Everything of one moment, under one lock.
+fn look(ctx: &Ctx) -> Look {
+    let now = ctx.now();
+    let mut store = ctx.store();
+    let batch = store.batch(now);
+    let is_open = |name: &PoolName| {
+        let pool = batch.snapshot.pools.get(name);
+        pool.is_some_and(|pool| pool.kind == PoolKind::Dynamic && pool.state == PoolState::Ready)
+    };
+    let pools = store.node_pools().iter().filter(|(name, _)| is_open(name));
+    let pools = pools.map(|(name, pool)| (name.clone(), pool.clone())).collect();
+    Look { batch, pools }
+}

@@ -1,0 +1,162 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::metrics::{ByScheduling, SchedulingController};
+use crate::testing::{Trouble, World, merged, node_class, node_pool, pending_pod};
+
+/// A world with one class and one pool that takes everything.
+fn world() -> World {
+    let world = World::new();
+    world.put(node_class("default"));
+    world.put(node_pool("general"));
+    world
+}
+
+async fn pass(world: &World) -> Option<Duration> {
+    let mut provisioner = Provisioner::new(&world.ctx);
+    provisioner.pass(&world.ctx, &world.id()).await.unwrap()
+}
+
+fn claims(world: &World) -> Vec<Value> {
+    world.server.all("NodeClaim")
+}
+
+/// What the recorder would write.
+async fn told(world: &World) -> Vec<(String, String)> {
+    let stop = Stop::new();
+    stop.cancel();
+    world.ctx.recorder.run(world.ctx.client.clone(), &stop).await;
+    world.events()
+}
+
+// 01/BAT-04
+#[tokio::test(start_paused = true)]
+async fn nothing_is_decided_before_everything_was_listed() {
+    let world = world();
+    world.put(pending_pod("web", "1"));
+    assert_eq!(pass(&world).await, Some(SOON));
+    assert_eq!(claims(&world).len(), 0);
+    world.sync();
+    assert_eq!(pass(&world).await, Some(AGAIN));
+    assert_eq!(claims(&world).len(), 1);
+}
+
+// 01/POD-09
+#[tokio::test(start_paused = true)]
+async fn the_next_pass_counts_on_claims_that_are_on_their_way() {
+    let world = world();
+    world.put(pending_pod("web-1", "1"));
+    world.sync();
+    pass(&world).await;
+    let before = claims(&world);
+    assert_eq!(before.len(), 1);
+    for _ in 0..3 {
+        pass(&world).await;
+    }
+    assert_eq!(claims(&world), before, "no watch has shown the claim, and yet it is counted on");
+    assert_eq!(
+        world.server.get("Pod", "web-1").unwrap()["spec"]["nodeName"],
+        Value::Null,
+        "binding is not our business"
+    );
+    world.sync();
+    pass(&world).await;
+    assert_eq!(claims(&world), before);
+    let events = told(&world).await;
+    let name = before[0]["metadata"]["name"].as_str().unwrap();
+    assert_eq!(events, [("Nominated".to_owned(), format!("Pod should schedule on: nodeclaim/{name}"))]);
+}
+
+// 01/MET-01
+#[tokio::test(start_paused = true)]
+async fn a_pod_without_a_place_is_told_why_and_counted() {
+    let world = world();
+    world.put(pending_pod("huge", "100000"));
+    world.put(pending_pod("web", "1"));
+    world.sync();
+    pass(&world).await;
+    assert_eq!(claims(&world).len(), 1, "the others are served");
+    let by_us = ByScheduling { controller: SchedulingController::Provisioner };
+    assert_eq!(world.ctx.metrics.unschedulable_pods.get_or_create(&by_us).get(), 1.0);
+    let text = world.ctx.metrics.encode();
+    for line in [
+        "karpenter_pods_scheduling_decision_duration_seconds_count 2",
+        "karpenter_scheduler_scheduling_duration_seconds_count{controller=\"provisioner\"} 1",
+        "karpenter_scheduler_pending_pods_by_effective_zone_count{controller=\"provisioner\",zone=\"flexible\"} 2",
+        "karpenter_scheduler_ignored_pods_count 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert!(!text.contains("karpenter_scheduler_queue_depth{"), "the plan is made");
+    pass(&world).await;
+    let text = world.ctx.metrics.encode();
+    assert!(text.contains("karpenter_pods_scheduling_decision_duration_seconds_count 2"), "a pod is decided on once");
+    let events = told(&world).await;
+    let refusals: Vec<&String> =
+        events.iter().filter(|(reason, _)| reason == "FailedScheduling").map(|(_, m)| m).collect();
+    assert_eq!(refusals.len(), 1, "{events:?}");
+    assert!(refusals[0].starts_with("Failed to schedule pod, ") && refusals[0].contains("cpu"), "{refusals:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_cannot_be_created_takes_no_other_with_it() {
+    let world = world();
+    for number in 0..2 {
+        let apart = json!({"metadata": {"labels": {"app": "db"}}, "spec": {"affinity": {"podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}},
+            ],
+        }}}});
+        world.put(merged(pending_pod(&format!("db-{number}"), "1"), apart));
+    }
+    world.sync();
+    world.server.trouble("POST /apis/karpenter.sh/v1/nodeclaims", Trouble::Refuses(500));
+    pass(&world).await;
+    assert_eq!(claims(&world).len(), 1);
+    world.sync();
+    pass(&world).await;
+    assert_eq!(claims(&world).len(), 2, "the pod that got nothing is planned for again");
+}
+
+// 01/API-22
+#[tokio::test(start_paused = true)]
+async fn pools_whose_class_is_served_by_somebody_else_are_left_alone() {
+    let world = world();
+    world.server.remove("NodePool", "general");
+    let class = json!({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"});
+    world.put(merged(node_pool("theirs"), json!({"spec": {"template": {"spec": {"nodeClassRef": class}}}})));
+    world.put(pending_pod("web", "1"));
+    world.sync();
+    pass(&world).await;
+    assert_eq!(claims(&world).len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_with_a_problem_of_its_own_is_told_and_holds_nobody_up() {
+    let world = world();
+    world.put(merged(pending_pod("odd", "1"), json!({"spec": {"nodeSelector": {"karpenter.sh/odd": "x"}}})));
+    world.put(pending_pod("web", "1"));
+    world.sync();
+    pass(&world).await;
+    assert_eq!(claims(&world).len(), 1);
+    assert!(world.ctx.metrics.encode().contains("karpenter_scheduler_ignored_pods_count 1"));
+    assert!(
+        told(&world)
+            .await
+            .iter()
+            .any(|(reason, text)| reason == "FailedScheduling" && text.contains("karpenter.sh/odd"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_process_plans_by_itself_when_a_pod_appears() {
+    let world = world();
+    let appearing = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.put(pending_pod("web", "1"));
+    };
+    futures::join!(world.run(Duration::from_secs(6)), appearing);
+    assert_eq!(claims(&world).len(), 1);
+    let created = claims(&world)[0]["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
+    assert_eq!(created, "2026-01-01T00:00:05Z", "in the same second");
+}

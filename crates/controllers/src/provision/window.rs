@@ -1,0 +1,191 @@
+//! When to stop gathering pods and decide.
+//!
+//! The reference waits until nothing has arrived for the idle time, however long the gaps between arrivals were. Most of that
+//! time is spent on waiting for nobody. Here the silence that ends a window is measured by the window's own arrivals: several
+//! times their usual gap, and never more than the operator's idle time. While pods keep arriving, a window is also ended when
+//! it is as old as the idle time: planning for those that are there while others arrive costs nothing, since machines on
+//! their way are filled up by the next plan. Decision 0031.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::ids::Uid;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::failpoint;
+
+/// Silence after a single arrival.
+const LEAST_QUIET: Duration = Duration::from_millis(50);
+/// So many usual gaps of silence mean that it is over.
+const GAPS: u32 = 6;
+
+/// What the operator allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) idle: Duration,
+    pub(crate) max: Duration,
+}
+
+/// Calls to plan, gathered until it is time. Copies are one and the same.
+#[derive(Clone, Default)]
+pub(crate) struct Calls(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who has called in this window; calling twice is calling once.
+    seen: BTreeSet<Uid>,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    /// When to plan in any case.
+    again: Option<Instant>,
+}
+
+impl Calls {
+    pub(crate) fn push(&self, caller: Uid) {
+        let mut state = self.lock();
+        if state.seen.insert(caller) {
+            let now = Instant::now();
+            let is_first = state.first.is_none();
+            state.first.get_or_insert(now);
+            state.last = Some(now);
+            drop(state);
+            failpoint::reach("pod-seen");
+            if is_first {
+                self.0.arrived.notify_one();
+            }
+        }
+    }
+
+    /// Wants a plan after this time, if nobody calls before.
+    pub(crate) fn again_after(&self, delay: Duration) {
+        let due = Instant::now() + delay;
+        let mut state = self.lock();
+        state.again = Some(state.again.map_or(due, |earlier| earlier.min(due)));
+        drop(state);
+        self.0.arrived.notify_one();
+    }
+
+    /// Waits for calls and then for the end of their window, which begins a new one. Says how many called.
+    pub(crate) async fn gathered(&self, limits: Limits) -> usize {
+        loop {
+            let (due, is_open) = {
+                let state = self.lock();
+                match state.closes_at(limits) {
+                    Some(close) => (Some(close), true),
+                    None => (state.again, false),
+                }
+            };
+            match due {
+                Some(due) if due <= Instant::now() => {
+                    let calls = std::mem::take(&mut *self.lock());
+                    return calls.seen.len();
+                }
+                // Arrivals only move the end, so there is nothing to hear until it has come.
+                Some(due) if is_open => tokio::time::sleep_until(due).await,
+                Some(due) => {
+                    tokio::select! {
+                        biased;
+                        () = self.0.arrived.notified() => {}
+                        () = tokio::time::sleep_until(due) => {}
+                    }
+                }
+                None => self.0.arrived.notified().await,
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn closes_at(&self, limits: Limits) -> Option<Instant> {
+        let (first, last) = (self.first?, self.last?);
+        let gaps = u32::try_from(self.seen.len().saturating_sub(1)).unwrap_or(u32::MAX).max(1);
+        let usual_gap = last.duration_since(first) / gaps;
+        let quiet = (usual_gap * GAPS).max(LEAST_QUIET).min(limits.idle);
+        Some((last + quiet).min(first + limits.idle.min(limits.max)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { idle: Duration::from_secs(1), max: Duration::from_secs(10) };
+
+    fn caller(number: u64) -> Uid {
+        Uid::from(number.to_string())
+    }
+
+    /// Calls at these milliseconds, and says after how many the window closed and whom it had.
+    async fn window(limits: Limits, calls: &[(u64, u64)]) -> (u64, usize) {
+        let (gathered, start) = (Calls::default(), Instant::now());
+        let calling = async {
+            for (at, number) in calls {
+                tokio::time::sleep_until(start + Duration::from_millis(*at)).await;
+                gathered.push(caller(*number));
+            }
+        };
+        let closing = async {
+            let count = gathered.gathered(limits).await;
+            (u64::try_from(start.elapsed().as_millis()).unwrap(), count)
+        };
+        futures::join!(calling, closing).1
+    }
+
+    // 01/BAT-01
+    #[tokio::test(start_paused = true)]
+    async fn one_pod_alone_is_planned_for_at_once() {
+        assert_eq!(window(LIMITS, &[(0, 1)]).await, (50, 1));
+        let short = Limits { idle: Duration::from_millis(10), ..LIMITS };
+        assert_eq!(window(short, &[(0, 1)]).await, (10, 1), "never later than the operator allows");
+    }
+
+    // 01/BAT-02
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_calls_again_does_not_lengthen_the_window() {
+        assert_eq!(window(LIMITS, &[(0, 1), (30, 1), (45, 1)]).await, (50, 1));
+    }
+
+    // 01/BAT-03
+    #[tokio::test(start_paused = true)]
+    async fn each_further_pod_moves_the_end_up_to_a_limit() {
+        assert_eq!(window(LIMITS, &[(0, 1), (20, 2), (40, 3)]).await, (160, 3), "six times the usual gap of 20 ms");
+        let steady: Vec<(u64, u64)> = (0..300).map(|number| (number * 10, number)).collect();
+        assert_eq!(window(LIMITS, &steady).await, (1000, 101), "those who keep coming are planned for in part");
+        let hasty = Limits { max: Duration::from_millis(200), ..LIMITS };
+        assert_eq!(window(hasty, &steady).await, (200, 21), "the greatest length holds for every window");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_during_a_pass_open_the_next_window() {
+        let calls = Calls::default();
+        calls.push(caller(1));
+        assert_eq!(calls.gathered(LIMITS).await, 1);
+        calls.push(caller(1));
+        calls.push(caller(2));
+        assert_eq!(calls.gathered(LIMITS).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plan_that_is_wanted_later_comes_later_or_with_the_next_call() {
+        let (calls, start) = (Calls::default(), Instant::now());
+        calls.again_after(Duration::from_secs(10));
+        calls.again_after(Duration::from_secs(20));
+        assert_eq!((calls.gathered(LIMITS).await, start.elapsed().as_secs()), (0, 10));
+        calls.again_after(Duration::from_secs(10));
+        calls.push(caller(1));
+        assert_eq!((calls.gathered(LIMITS).await, start.elapsed().as_secs()), (1, 10));
+    }
+}
