@@ -79,5 +79,5 @@ pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Questio
     let mut greedy = Greedy::new(&world, question.effort);
     let is_complete = greedy.run(cancel).is_ok();
     let best = if is_complete { search::improved(greedy, question.effort, cancel) } else { greedy };
-    finish::finish(best)
+    finish::finish(best, cancel)
 }

@@ -3,9 +3,11 @@
 //! On a node that is there, constraints do not interact: those that fail are the reason. On a machine to come they do, so they
 //! are set aside one at a time, then two at a time, until the pod would fit on a new machine of the pool as the plan stands.
 
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::ids::{NodeName, PoolName};
+use model::ids::{NodeName, PodName, PoolName};
 use model::labels::HOSTNAME;
 use model::pool::BrokenLimit;
 use model::requirements::{Clash, Operator, Requirement, Requirements, Undefined};
@@ -14,27 +16,66 @@ use model::volume::first_overfull;
 use model::why::{Obstacle, Unplaced};
 
 use super::bits::Bits;
-use super::claims::Claim;
+use super::claims::{Claim, conflict};
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
 use super::listing::unmet;
-use super::neighbours;
+use super::neighbours::Neighbours;
 use super::outlook::Stock;
-use super::topology::{Ground, Rule, Spot};
+use super::topology::{Ground, Rule, Spot, Weighed};
 use super::words::{Key, Mask, hold_surely};
 
 /// Past this many constraints, pairs are too many to try.
 const MOST_FOR_PAIRS: usize = 64;
 
+/// Nodes and pods that reasons may look at, beside some for each there is.
+const LOOKS: u64 = 1_000_000;
+
+/// How many looks at a node a trial on a pool is worth.
+const TRIAL: u64 = 20;
+
+/// An inquiry into a finished plan. What it may look at is bounded, whatever the plan leaves out; when that is spent, or
+/// somebody waits no longer, reasons get shorter, never wrong.
+pub(crate) struct Inquiry<'g, 'w, 'a> {
+    pub(crate) greedy: &'g Greedy<'w, 'a>,
+    neighbours: OnceCell<Neighbours>,
+    left: Cell<u64>,
+    cancel: &'g AtomicBool,
+}
+
+impl<'g, 'w, 'a> Inquiry<'g, 'w, 'a> {
+    pub(crate) fn new(greedy: &'g Greedy<'w, 'a>, cancel: &'g AtomicBool) -> Self {
+        let size = greedy.world.pods.len() + greedy.world.sites.len();
+        let left = Cell::new(LOOKS.saturating_add(10 * size as u64));
+        Self { greedy, neighbours: OnceCell::new(), left, cancel }
+    }
+
+    /// Takes so many looks, if they are left.
+    fn may_look(&self, looks: u64) -> bool {
+        let left = self.left.get();
+        let is_allowed = left >= looks && !self.cancel.load(Ordering::Relaxed);
+        if is_allowed {
+            self.left.set(left - looks);
+        }
+        is_allowed
+    }
+
+    fn other(&self, rule: &Rule, spot: Option<&Spot<'_>>) -> Option<PodName> {
+        let neighbours = self.neighbours.get_or_init(|| Neighbours::new(self.greedy));
+        neighbours.other(self.greedy, rule, spot, || self.may_look(1))
+    }
+}
+
 /// A reason for every pod without a seat.
-pub(crate) fn unplaced(greedy: &Greedy<'_, '_>) -> Vec<Unplaced> {
+pub(crate) fn unplaced(inquiry: &Inquiry<'_, '_, '_>) -> Vec<Unplaced> {
+    let greedy = inquiry.greedy;
     let mut of_class: Vec<Option<Unplaced>> = vec![None; greedy.classes.len()];
     let mut reasons = Vec::new();
     for pod in (0..greedy.world.pods.len()).filter(|pod| greedy.seats[*pod].is_none()) {
         let class = greedy.class_of[pod];
-        let mut reason = of_class[class].get_or_insert_with(|| explain_class(greedy, class)).clone();
+        let mut reason = of_class[class].get_or_insert_with(|| explain_class(inquiry, class)).clone();
         reason.pod = greedy.world.pods[pod].name.clone();
-        if !greedy.reached[pod] {
+        if !greedy.reached[pod] && !reason.general.contains(&Obstacle::NotReached) {
             reason.general.insert(0, Obstacle::NotReached);
         }
         reasons.push(reason);
@@ -42,7 +83,8 @@ pub(crate) fn unplaced(greedy: &Greedy<'_, '_>) -> Vec<Unplaced> {
     reasons
 }
 
-fn explain_class(greedy: &Greedy<'_, '_>, class: usize) -> Unplaced {
+fn explain_class(inquiry: &Inquiry<'_, '_, '_>, class: usize) -> Unplaced {
+    let greedy = inquiry.greedy;
     let pod = greedy.classes[class].pod;
     let facts = [
         (pod.wants.has_resource_claims, Obstacle::ResourceClaims),
@@ -51,32 +93,76 @@ fn explain_class(greedy: &Greedy<'_, '_>, class: usize) -> Unplaced {
     ];
     let template = |pool: &PoolName| greedy.world.templates.iter().position(|template| template.pool.name == *pool);
     let explained = greedy.world.pools.iter().map(|pool| {
-        let nothing_on_sale = vec![Obstacle::NoInstanceType];
-        let obstacles = template(&pool.name).map_or(nothing_on_sale, |number| explain_pool(greedy, class, number));
-        (pool.name.clone(), obstacles)
+        let nothing_on_sale = Some(vec![Obstacle::NoInstanceType]);
+        let obstacles = template(&pool.name).map_or(nothing_on_sale, |number| explain_pool(inquiry, class, number));
+        Some((pool.name.clone(), obstacles?))
     });
-    let pools: Vec<(PoolName, Vec<Obstacle>)> = explained.collect();
+    let pools: Vec<Option<(PoolName, Vec<Obstacle>)>> = explained.collect();
+    let is_cut_short = pools.contains(&None);
+    let pools: Vec<(PoolName, Vec<Obstacle>)> = pools.into_iter().flatten().collect();
     let closest =
         pools.iter().filter(|(_, obstacles)| !obstacles.is_empty()).min_by_key(|(_, obstacles)| obstacles.len());
+    // Whoever gets no full answer is told so.
+    let facts = facts.into_iter().chain([(is_cut_short, Obstacle::NotReached)]);
     Unplaced {
         pod: pod.name.clone(),
-        nearest_node: nearest_site(greedy, class),
+        nearest_node: nearest_site(inquiry, class),
         closest_pool: closest.map(|(name, _)| name.clone()),
-        general: facts.into_iter().filter(|(holds, _)| *holds).map(|(_, obstacle)| obstacle).collect(),
+        general: facts.filter(|(holds, _)| *holds).map(|(_, obstacle)| obstacle).collect(),
         pools,
     }
 }
 
-/// The node with the fewest obstacles, and what they are.
-pub(crate) fn nearest_site(greedy: &Greedy<'_, '_>, class: usize) -> Option<(NodeName, Vec<Obstacle>)> {
-    let open = (0..greedy.world.sites.len()).filter(|site| greedy.world.sites[*site].takes_pods);
-    let explained = open.map(|site| (site, explain_site(greedy, class, site)));
-    let nearest = explained.min_by_key(|(site, obstacles)| (obstacles.len(), *site));
-    nearest.map(|(site, obstacles)| (greedy.world.sites[site].node.name.clone(), obstacles))
+/// The node with the fewest obstacles, and what they are. One obstacle is few enough to look no further.
+pub(crate) fn nearest_site(inquiry: &Inquiry<'_, '_, '_>, class: usize) -> Option<(NodeName, Vec<Obstacle>)> {
+    let sites = &inquiry.greedy.world.sites;
+    let open = (0..sites.len()).filter(|site| sites[*site].takes_pods && !sites[*site].is_overdrawn);
+    let rules = rules_of(inquiry.greedy, class);
+    let mut nearest: Option<(usize, usize)> = None;
+    for site in open.take_while(|_| inquiry.may_look(1)) {
+        let count = count_obstacles(inquiry.greedy, class, site, &rules);
+        if nearest.is_none_or(|(fewest, _)| count < fewest) {
+            nearest = Some((count, site));
+        }
+        if count <= 1 {
+            break;
+        }
+    }
+    let (_, site) = nearest?;
+    Some((sites[site].node.name.clone(), explain_site(inquiry, class, site, &rules)))
+}
+
+/// The rules that bind a pod of this class, as the plan stands.
+fn rules_of<'g>(greedy: &'g Greedy<'_, '_>, class: usize) -> Vec<Weighed<'g>> {
+    let class = &greedy.classes[class];
+    let rules = class.rungs[class.least_demanding()].rules.iter().chain(&class.unwanted);
+    rules.map(|rule| greedy.topology.weighed(rule)).collect()
+}
+
+/// How many obstacles `explain_site` would name.
+fn count_obstacles(greedy: &Greedy<'_, '_>, number: usize, site_number: usize, rules: &[Weighed<'_>]) -> usize {
+    let class = &greedy.classes[number];
+    let (site, taken) = (&greedy.world.sites[site_number], greedy.taken(site_number));
+    let (rung, wants) = (&class.rungs[class.least_demanding()], &class.pod.wants);
+    let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
+    let is_short = |(wanted, free): &(&i64, &i64)| **wanted > 0 && wanted > free;
+    usize::from(first_untolerated(&site.node.taints, &rung.tolerations).is_some())
+        + rung.masks.iter().filter(|mask| !mask.holds_surely(&site.states)).count()
+        + usize::from(!rung.places.iter().any(|place| hold_surely(&place.masks, &site.states)))
+        + class.requests.iter().zip(&taken.free).filter(is_short).count()
+        + usize::from(conflict(&wants.ports, &taken.ports))
+        + usize::from(first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).is_some())
+        + rules.iter().filter(|rule| !rule.holds(&greedy.topology, &spot)).count()
 }
 
 /// Everything that keeps a pod of this class off a node.
-fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> Vec<Obstacle> {
+fn explain_site(
+    inquiry: &Inquiry<'_, '_, '_>,
+    number: usize,
+    site_number: usize,
+    rules: &[Weighed<'_>],
+) -> Vec<Obstacle> {
+    let greedy = inquiry.greedy;
     let (world, class) = (greedy.world, &greedy.classes[number]);
     let (site, taken) = (&world.sites[site_number], greedy.taken(site_number));
     let (rung, wants) = (&class.rungs[class.least_demanding()], &class.pod.wants);
@@ -103,9 +189,8 @@ fn explain_site(greedy: &Greedy<'_, '_>, number: usize, site_number: usize) -> V
     let overfull = first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits);
     obstacles.extend(overfull.map(|(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit }));
     let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
-    let rules = rung.rules.iter().chain(&class.unwanted);
-    let broken = rules.filter(|rule| !greedy.topology.holds(rule, &spot));
-    obstacles.extend(broken.map(|rule| rule_obstacle(greedy, rule, Some(&spot))));
+    let broken = rules.iter().filter(|rule| !rule.holds(&greedy.topology, &spot));
+    obstacles.extend(broken.map(|rule| rule_obstacle(inquiry, rule.rule(), Some(&spot))));
     obstacles
 }
 
@@ -129,20 +214,30 @@ fn only(requirements: &Requirements, key: &Arc<str>) -> Requirements {
 }
 
 /// The fewest constraints that keep the pod off a new machine of one pool. Empty when it would fit: then it waits for
-/// something else.
-fn explain_pool(greedy: &Greedy<'_, '_>, class: usize, template: usize) -> Vec<Obstacle> {
+/// something else. `None` when nothing more may be looked at.
+fn explain_pool(inquiry: &Inquiry<'_, '_, '_>, class: usize, template: usize) -> Option<Vec<Obstacle>> {
+    let greedy = inquiry.greedy;
     let rung = greedy.classes[class].least_demanding();
-    let fits = |set: &[Constraint]| machines_without(greedy, class, template, set).is_some();
-    if fits(&[]) {
-        return Vec::new();
-    }
+    let is_over = Cell::new(false);
     let constraints = constraints(greedy, class, rung);
-    let singles = constraints.iter().map(|one| vec![*one]);
-    let most = if constraints.len() > MOST_FOR_PAIRS { 0 } else { constraints.len() };
-    let pairs = (0..most).flat_map(|i| constraints[i + 1..].iter().map(move |two| (i, *two)));
-    let pairs = pairs.map(|(i, two)| vec![constraints[i], two]);
-    let fewest = singles.chain(pairs).find(|set| fits(set)).unwrap_or_else(|| eliminate(&constraints, fits));
-    fewest.iter().map(|constraint| obstacle(greedy, class, template, *constraint, &fewest)).collect()
+    let fits = |set: &[Constraint]| {
+        is_over.set(is_over.get() || !inquiry.may_look(TRIAL + constraints.len() as u64));
+        !is_over.get() && machines_without(greedy, class, template, set).is_some()
+    };
+    if fits(&[]) {
+        return Some(Vec::new());
+    }
+    let fewest = if constraints.len() > MOST_FOR_PAIRS {
+        halved(&constraints, fits)
+    } else {
+        let singles = constraints.iter().map(|one| vec![*one]);
+        let pairs = (0..constraints.len()).flat_map(|i| constraints[i + 1..].iter().map(move |two| (i, *two)));
+        let pairs = pairs.map(|(i, two)| vec![constraints[i], two]);
+        let mut sets = singles.chain(pairs).take_while(|_| !is_over.get());
+        sets.find(|set| fits(set)).unwrap_or_else(|| halved(&constraints, fits))
+    };
+    let told = fewest.iter().map(|constraint| obstacle(inquiry, class, template, *constraint, &fewest));
+    (!is_over.get()).then(|| told.collect())
 }
 
 /// The machines that a new claim would have with some constraints set aside.
@@ -160,16 +255,26 @@ fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set:
     Some(if is_about_the_list { view.listed(Some(&narrowing.held), narrowing.outlook, &machines) } else { machines })
 }
 
-/// Starts from everything set aside and takes back what need not be.
-fn eliminate(constraints: &[Constraint], fits: impl Fn(&[Constraint]) -> bool) -> Vec<Constraint> {
-    let mut aside = constraints.to_vec();
-    for constraint in constraints {
-        let without: Vec<Constraint> = aside.iter().filter(|other| *other != constraint).copied().collect();
-        if fits(&without) {
-            aside = without;
+/// A set that is enough to set aside, and of which nothing can be taken back. Starts from everything set aside and takes
+/// back half of what is left in question at a time, so that few obstacles among very many are found in few trials.
+fn halved(constraints: &[Constraint], fits: impl Fn(&[Constraint]) -> bool) -> Vec<Constraint> {
+    let mut needed: Vec<Constraint> = Vec::new();
+    let mut in_question = vec![constraints.to_vec()];
+    while let Some(part) = in_question.pop() {
+        let others: Vec<Constraint> = needed.iter().chain(in_question.iter().flatten()).copied().collect();
+        if part.is_empty() || fits(&others) {
+            continue;
+        }
+        match &part[..] {
+            [one] => needed.push(*one),
+            more => {
+                let (first, second) = more.split_at(more.len() / 2);
+                in_question.push(first.to_vec());
+                in_question.push(second.to_vec());
+            }
         }
     }
-    aside
+    needed
 }
 
 /// Every constraint that a pod of this class could be kept off by.
@@ -192,12 +297,13 @@ fn constraints(greedy: &Greedy<'_, '_>, class: usize, rung: usize) -> Vec<Constr
 }
 
 fn obstacle(
-    greedy: &Greedy<'_, '_>,
+    inquiry: &Inquiry<'_, '_, '_>,
     class: usize,
     template: usize,
     constraint: Constraint,
     set: &[Constraint],
 ) -> Obstacle {
+    let greedy = inquiry.greedy;
     let world = greedy.world;
     let pool = &world.templates[template].pool;
     let rung = &greedy.classes[class].rungs[greedy.classes[class].least_demanding()];
@@ -223,8 +329,8 @@ fn obstacle(
             held.unwrap_or(Obstacle::NoInstanceType)
         }
         Constraint::Attachments => attachment_obstacle(greedy, class, template, set),
-        Constraint::Rule(rule) => rule_obstacle(greedy, &rung.rules[rule], None),
-        Constraint::Unwanted(group) => rule_obstacle(greedy, &Rule::Unwanted { group }, None),
+        Constraint::Rule(rule) => rule_obstacle(inquiry, &rung.rules[rule], None),
+        Constraint::Unwanted(group) => rule_obstacle(inquiry, &Rule::Unwanted { group }, None),
         Constraint::Domains => {
             let key = greedy.topology.closed_domains(template).next().map(|(key, _)| world.words.key_name(key).clone());
             Obstacle::NewDomain { key: key.unwrap_or_else(|| HOSTNAME.into()) }
@@ -303,7 +409,8 @@ fn port_clash(wanted: &[model::pod::HostPort], held: &[model::pod::HostPort]) ->
 }
 
 /// What a rule about other pods says, at a spot or wherever a machine may come.
-fn rule_obstacle(greedy: &Greedy<'_, '_>, rule: &Rule, spot: Option<&Spot<'_>>) -> Obstacle {
+fn rule_obstacle(inquiry: &Inquiry<'_, '_, '_>, rule: &Rule, spot: Option<&Spot<'_>>) -> Obstacle {
+    let greedy = inquiry.greedy;
     let group = &greedy.topology.groups[rule.group()];
     let key = group.key_name().clone();
     match rule {
@@ -320,8 +427,6 @@ fn rule_obstacle(greedy: &Greedy<'_, '_>, rule: &Rule, spot: Option<&Spot<'_>>) 
             }
         }
         Rule::Near { .. } => Obstacle::Together { key },
-        Rule::Far { .. } | Rule::Unwanted { .. } => {
-            Obstacle::Apart { key, other: neighbours::other(greedy, rule, spot) }
-        }
+        Rule::Far { .. } | Rule::Unwanted { .. } => Obstacle::Apart { key, other: inquiry.other(rule, spot) },
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 
 use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, Labels};
 use model::plan::{Plan, PlannedClaim, Target};
@@ -13,7 +14,7 @@ use model::why::{ClaimReason, Obstacle};
 
 use super::bits::Bits;
 use super::claims::Claim;
-use super::explain;
+use super::explain::{self, Inquiry};
 use super::greedy::{Greedy, Seat};
 use super::lift::{Constraint, Lift};
 use super::listing::{Choice, Listing, unmet};
@@ -32,7 +33,7 @@ struct Draft {
 }
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
-pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
+pub(crate) fn finish(mut greedy: Greedy<'_, '_>, cancel: &AtomicBool) -> Plan {
     let counted: BTreeSet<Key> = greedy.topology.groups.iter().flat_map(|group| group.keys()).collect();
     let mut drafts = Vec::new();
     for number in 0..greedy.claims.len() {
@@ -47,7 +48,8 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
         let listing = listings.of(greedy.world, &draft);
         listed.push((draft, listing));
     }
-    let unplaced = explain::unplaced(&greedy);
+    let inquiry = Inquiry::new(&greedy, cancel);
+    let unplaced = explain::unplaced(&inquiry);
     let pods = &greedy.world.pods;
     let target = |seat: Seat| match seat {
         Seat::Site(site) => Target::Node(greedy.world.sites[site].node.name.clone()),
@@ -57,7 +59,7 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>) -> Plan {
     let mut bindings = Bindings::default();
     Plan {
         placements: placements.collect(),
-        claims: listed.iter().map(|(draft, listing)| planned(&greedy, draft, listing, &mut bindings)).collect(),
+        claims: listed.iter().map(|(draft, listing)| planned(&inquiry, draft, listing, &mut bindings)).collect(),
         unplaced,
         steps: greedy.steps,
     }
@@ -103,7 +105,8 @@ fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim, counted: &BTreeSet<Key>) 
     Draft { claim: claim.clone(), states: outlook.states.clone(), machines, requirements, is_special: false }
 }
 
-fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: &mut Bindings) -> PlannedClaim {
+fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bindings: &mut Bindings) -> PlannedClaim {
+    let greedy = inquiry.greedy;
     let (world, claim) = (greedy.world, &draft.claim);
     let template = &world.templates[claim.template];
     let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&world.pods[*pod].requests));
@@ -125,7 +128,7 @@ fn planned(greedy: &Greedy<'_, '_>, draft: &Draft, listing: &Listing, bindings: 
         price,
         reason: ClaimReason {
             pods,
-            binding: bindings.of(greedy, claim),
+            binding: bindings.of(inquiry, claim),
             price,
             cheapest: listing.types.first().cloned(),
             runner_up: listing.runner_up.clone(),
@@ -157,9 +160,9 @@ fn lower_minimums(
 struct Bindings(BTreeMap<usize, Option<Obstacle>>);
 
 impl Bindings {
-    fn of(&mut self, greedy: &Greedy<'_, '_>, claim: &Claim) -> Option<Obstacle> {
-        let class = greedy.class_of[*claim.pods.first()?];
-        let nearest = || explain::nearest_site(greedy, class).and_then(|(_, obstacles)| obstacles.into_iter().next());
+    fn of(&mut self, inquiry: &Inquiry<'_, '_, '_>, claim: &Claim) -> Option<Obstacle> {
+        let class = inquiry.greedy.class_of[*claim.pods.first()?];
+        let nearest = || explain::nearest_site(inquiry, class).and_then(|(_, obstacles)| obstacles.into_iter().next());
         self.0.entry(class).or_insert_with(nearest).clone()
     }
 }

@@ -2,23 +2,22 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::price::Price;
 use model::snapshot::MinValuesPolicy;
-use model::taints::first_untolerated;
-use model::volume::first_overfull;
 
 use super::bits::Bits;
-use super::claims::{Candidate, Claim, Narrowing, Refusal, View, conflict};
+use super::claims::{Candidate, Claim, Narrowing, Refusal, View};
 use super::classes::{Class, classify};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
 use super::listing::values_of;
 use super::outlook::{OutlookId, Outlooks, Step, Stock};
 use super::reserve::Reservations;
-use super::topology::{Ground, Rule, Spot, Topology};
-use super::words::hold_surely;
+use super::sites::Taken;
+use super::topology::{Ground, Spot, Topology, Weighed};
 use super::world::World;
 use super::worth::{Bundle, Worth};
 
@@ -31,12 +30,14 @@ const NEARLY: f64 = 1e-6;
 /// A plan in the making.
 pub(crate) struct Greedy<'w, 'a> {
     pub(crate) world: &'w World<'a>,
-    pub(crate) classes: Vec<Class<'a>>,
-    pub(crate) class_of: Vec<usize>,
+    pub(crate) classes: Rc<Vec<Class<'a>>>,
+    pub(crate) class_of: Rc<Vec<usize>>,
+    /// Counts and limits as they were before anybody was seated.
+    pub(crate) start: Rc<(Topology, Limits)>,
     pub(crate) topology: Topology,
     pub(crate) limits: Limits,
     reservations: Reservations,
-    pub(crate) outlooks: RefCell<Outlooks>,
+    pub(crate) outlooks: Rc<RefCell<Outlooks>>,
     /// Classes that wait for reserved machines.
     pub(crate) deferred: Vec<bool>,
     pub(crate) claims: Vec<Claim>,
@@ -66,12 +67,6 @@ pub(crate) struct Greedy<'w, 'a> {
 pub(crate) enum Seat {
     Site(usize),
     Claim(usize),
-}
-
-pub(crate) struct Taken {
-    pub(crate) free: Vec<i64>,
-    pub(crate) ports: Vec<model::pod::HostPort>,
-    pub(crate) attached: model::volume::Attachments,
 }
 
 /// What a rung has learned: places that will never take it.
@@ -128,15 +123,25 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let limits = Limits::new(world);
         let (classes, class_of) = classify(world, &limits, &mut topology);
         topology.count_standing(world);
+        Self::begin(world, Rc::new(classes), Rc::new(class_of), Rc::new((topology, limits)), effort)
+    }
+
+    pub(super) fn begin(
+        world: &'w World<'a>,
+        classes: Rc<Vec<Class<'a>>>,
+        class_of: Rc<Vec<usize>>,
+        start: Rc<(Topology, Limits)>,
+        effort: u64,
+    ) -> Self {
         let demand = total(&classes, &class_of, world.machines.axes().len());
-        let sites = world.sites.iter();
-        let sites = sites.map(|s| Taken { free: s.free.clone(), ports: s.ports.clone(), attached: s.attached.clone() });
         let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
         Self {
             world,
-            limits,
+            topology: start.0.clone(),
+            limits: start.1.clone(),
+            start,
             reservations: world.reservations.clone(),
-            outlooks: RefCell::default(),
+            outlooks: Rc::default(),
             snug: Vec::new(),
             slack: Vec::new(),
             worths: BTreeMap::new(),
@@ -145,9 +150,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
             classes,
             class_of,
-            topology,
             claims: Vec::new(),
-            sites: sites.collect(),
+            sites: world.sites.iter().map(|site| site.start.clone()).collect(),
             seats: vec![None; world.pods.len()],
             order: Vec::new(),
             steps: 0,
@@ -266,12 +270,18 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     fn seat_on_site(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
         let Bid { pod, class, rung, .. } = bid;
+        let classes = self.classes.clone();
+        let rules = classes[class].rungs[rung].rules.iter().chain(&classes[class].unwanted);
+        let rules: Vec<Weighed<'_>> = match self.world.sites.is_empty() {
+            true => Vec::new(),
+            false => rules.map(|rule| self.topology.weighed(rule)).collect(),
+        };
         for site in 0..self.world.sites.len() {
             if self.memory[class][rung].closed_sites.contains(site) {
                 continue;
             }
             self.step(cancel)?;
-            match self.site_verdict(class, rung, site) {
+            match self.site_verdict(class, rung, site, &rules) {
                 Ok(()) if *skips > 0 => *skips -= 1,
                 Ok(()) => {
                     self.topology.rely(&self.classes[class].rungs[rung].rules);
@@ -285,23 +295,13 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(false)
     }
 
-    fn site_verdict(&self, class: usize, rung: usize, number: usize) -> Result<(), Refusal> {
-        let (class, site, taken) = (&self.classes[class], &self.world.sites[number], &self.sites[number]);
-        let (rung, wants) = (&class.rungs[rung], &class.pod.wants);
-        let is_open = site.takes_pods
-            && !site.is_overdrawn
-            && has_room(&taken.free, &class.requests)
-            && first_untolerated(&site.node.taints, &rung.tolerations).is_none()
-            && !conflict(&wants.ports, &taken.ports)
-            && hold_surely(&rung.masks, &site.states)
-            && rung.places.iter().any(|place| hold_surely(&place.masks, &site.states))
-            && first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).is_none();
-        if !is_open {
+    fn site_verdict(&self, class: usize, rung: usize, number: usize, rules: &[Weighed<'_>]) -> Result<(), Refusal> {
+        let (class, site) = (&self.classes[class], &self.world.sites[number]);
+        if !site.suits(class, &class.rungs[rung], &self.sites[number]) {
             return Err(Refusal::Final);
         }
         let spot = Spot { place: number, ground: Ground::Site(number), states: &site.states };
-        let holds = |rule: &Rule| self.topology.holds(rule, &spot);
-        let holds = rung.rules.iter().chain(&class.unwanted).all(holds);
+        let holds = rules.iter().all(|rule| rule.holds(&self.topology, &spot));
         if holds { Ok(()) } else { Err(Refusal::ForNow) }
     }
 

@@ -1,5 +1,7 @@
 //! Constraints that are set aside for a moment, to find out which of them stand in the way.
 
+use std::collections::BTreeSet;
+
 use super::topology::GroupId;
 use super::words::Key;
 
@@ -24,11 +26,11 @@ pub(crate) enum Constraint {
 
 /// The constraints that are set aside; usually none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lift(Vec<Constraint>);
+pub(crate) struct Lift(BTreeSet<Constraint>);
 
 impl Lift {
     pub(crate) fn of(constraints: &[Constraint]) -> Self {
-        Self(constraints.to_vec())
+        Self(constraints.iter().copied().collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -13,10 +13,12 @@ use super::claims::Claim;
 use super::world::World;
 
 /// What each template's pool has left.
+#[derive(Clone)]
 pub(crate) struct Limits {
     left: Vec<Left>,
 }
 
+#[derive(Clone)]
 struct Left {
     nodes: Option<i64>,
     resources: Vec<(Resource, i64)>,

@@ -6,10 +6,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::claims::Claim;
-use super::greedy::{Greedy, Habits, has_room};
+use super::claims::{Claim, View};
+use super::greedy::{Greedy, Habits};
 use super::lift::{Constraint, Lift};
 use super::outlook::Stock;
+use super::topology::{Ground, Spot};
 
 /// Most attempts; each is a whole plan.
 const MOST_ATTEMPTS: u64 = 400;
@@ -27,9 +28,10 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
     let mut best = first.seated();
     let mut habits = first.habits.clone();
     let mut left: Vec<bool> = first.seats.iter().map(Option::is_none).collect();
+    let mut has_hope = first.has_hope(most, &mut steps);
     let mut kept = first;
     for attempt in 0..MOST_ATTEMPTS {
-        if steps >= most || cancel.load(Ordering::Relaxed) || !kept.has_hope() {
+        if steps >= most || cancel.load(Ordering::Relaxed) || !has_hope {
             break;
         }
         habits = next_habits(habits, &left, attempt);
@@ -40,6 +42,7 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
         // Half a plan may seat more important pods and none of the others.
         if is_complete && next.seated() > best {
             best = next.seated();
+            has_hope = next.has_hope(most, &mut steps);
             kept = next;
         }
     }
@@ -50,39 +53,58 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
 impl Greedy<'_, '_> {
     /// The same world once more, with so much effort and other habits.
     fn again(&self, effort: u64, habits: Habits) -> Self {
-        let mut again = Self::new(self.world, effort);
-        again.habits = habits;
+        let (classes, class_of) = (self.classes.clone(), self.class_of.clone());
+        let mut again = Self::begin(self.world, classes, class_of, self.start.clone(), effort);
+        (again.habits, again.outlooks) = (habits, self.outlooks.clone());
         again
     }
 
-    /// Whether some pod without a seat has none because of other pods of the plan, not because of what it asks.
+    /// Whether some pod without a seat has none because of other pods of the plan, not because of what it asks. Each place
+    /// that is looked at is a step.
     /// Pods that wait for reserved machines get them in the next pass; nobody makes room for them by going elsewhere.
-    fn has_hope(&self) -> bool {
+    fn has_hope(&self, most: u64, steps: &mut u64) -> bool {
         if self.deferred.contains(&true) {
             return false;
         }
         let mut looked: Vec<bool> = vec![false; self.classes.len()];
         (0..self.seats.len()).filter(|pod| self.seats[*pod].is_none()).any(|pod| {
             let class = self.class_of[pod];
-            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class)
+            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class, most, steps)
         })
     }
 
-    /// Whether a pod of this class would fit on some machine if it were the only one, whatever it wants of others.
-    fn would_fit_alone(&self, number: usize) -> bool {
+    /// Whether a pod of this class would fit somewhere if nobody else of the plan were there. Company may come, and spreads
+    /// may even out; but who must keep away from a pod that stands already will have to in every plan.
+    fn would_fit_alone(&self, number: usize, most: u64, steps: &mut u64) -> bool {
         let class = &self.classes[number];
+        if class.pod.wants.has_resource_claims {
+            return false;
+        }
         let last = class.least_demanding();
+        let rung = &class.rungs[last];
         let mut aside = vec![Constraint::Domains];
-        aside.extend(class.unwanted.iter().map(|rule| Constraint::Unwanted(rule.group())));
-        aside.extend((0..class.rungs[last].rules.len()).map(Constraint::Rule));
+        let about_others = rung.rules.iter().enumerate().filter(|(_, rule)| !rule.is_distance());
+        aside.extend(about_others.map(|(number, _)| Constraint::Rule(number)));
         let lift = Lift::of(&aside);
-        let (view, candidate) = (self.view(&lift), self.candidate(number, last, self.claims.len()));
-        let fits = |template: usize| {
+        let candidate = self.candidate(number, last, self.claims.len());
+        let view = View { topology: &self.start.0, ..self.view(&lift) };
+        let has_steps = |steps: &mut u64| {
+            let is_allowed = *steps < most;
+            *steps += u64::from(is_allowed);
+            is_allowed
+        };
+        let takes = |template: usize| {
             let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
             claim.is_some_and(|claim| view.narrow(&claim, candidate).is_ok())
         };
-        (0..self.world.templates.len()).any(fits)
-            || self.world.sites.iter().any(|site| site.takes_pods && has_room(&site.free, &class.requests))
+        let distances = || rung.rules.iter().chain(&class.unwanted).filter(|rule| rule.is_distance());
+        let holds = |site: usize| {
+            let spot = Spot { place: site, ground: Ground::Site(site), states: &self.world.sites[site].states };
+            distances().all(|rule| self.start.0.holds(rule, &spot))
+        };
+        let suits = |site: usize| self.world.sites[site].suits(class, rung, &self.world.sites[site].start);
+        (0..self.world.templates.len()).any(|template| has_steps(steps) && takes(template))
+            || (0..self.world.sites.len()).any(|site| has_steps(steps) && suits(site) && holds(site))
     }
 
     /// How many pods are seated, by priority, most important first.

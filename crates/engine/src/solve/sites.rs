@@ -11,12 +11,15 @@ use model::pod::{HostPort, Life, Owner, Pod};
 use model::requirements::Requirements;
 use model::resources::Resources;
 use model::snapshot::Daemon;
-use model::taints::first_hard_untolerated;
-use model::volume::{AttachLimits, Attachments};
+use model::taints::{first_hard_untolerated, first_untolerated};
+use model::volume::{AttachLimits, Attachments, first_overfull};
 
 use super::bits::Bits;
+use super::claims::conflict;
+use super::classes::{Class, Rung};
+use super::greedy::has_room;
 use super::hash::Fnv;
-use super::words::{ABSENT, Mask};
+use super::words::{ABSENT, Mask, hold_surely};
 use super::world::World;
 
 /// A node that is there, or a claim that was made before.
@@ -24,14 +27,35 @@ pub(crate) struct Site<'a> {
     pub(crate) node: &'a Arc<Node>,
     /// What each label is; more than one state while nobody knows which machine will come.
     pub(crate) states: Vec<Bits>,
-    /// What is left for pods, daemons that are still to come taken off.
-    pub(crate) free: Vec<i64>,
+    /// What is left for pods, daemons that are still to come taken off, and what those that stand there hold.
+    pub(crate) start: Taken,
     /// Whether more is in use than there is; then nothing more goes there.
     pub(crate) is_overdrawn: bool,
-    pub(crate) ports: Vec<HostPort>,
-    pub(crate) attached: Attachments,
     pub(crate) attach_limits: AttachLimits,
     pub(crate) takes_pods: bool,
+}
+
+/// What is left on a site, and what its pods hold.
+#[derive(Clone)]
+pub(crate) struct Taken {
+    pub(crate) free: Vec<i64>,
+    pub(crate) ports: Vec<HostPort>,
+    pub(crate) attached: Attachments,
+}
+
+impl Site<'_> {
+    /// Whether a pod could run there beside what is held already, whatever it wants of other pods.
+    pub(crate) fn suits(&self, class: &Class<'_>, rung: &Rung, taken: &Taken) -> bool {
+        let wants = &class.pod.wants;
+        self.takes_pods
+            && !self.is_overdrawn
+            && has_room(&taken.free, &class.requests)
+            && first_untolerated(&self.node.taints, &rung.tolerations).is_none()
+            && !conflict(&wants.ports, &taken.ports)
+            && hold_surely(&rung.masks, &self.states)
+            && rung.places.iter().any(|place| hold_surely(&place.masks, &self.states))
+            && first_overfull(&taken.attached, &wants.volumes.attached, &self.attach_limits).is_none()
+    }
 }
 
 /// A pod that is there already.
@@ -82,13 +106,12 @@ impl<'a> World<'a> {
         for (driver, volumes) in pods.iter().flat_map(|pod| &pod.wants.volumes.attached) {
             attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
         }
+        let ports = pods.iter().flat_map(|pod| pod.wants.ports.iter().cloned()).chain(promise.ports);
         Site {
             node,
             states,
-            free: self.amounts(&free),
+            start: Taken { free: self.amounts(&free), ports: ports.collect(), attached },
             is_overdrawn: left.amounts().any(|(_, amount)| amount < 0),
-            ports: pods.iter().flat_map(|pod| pod.wants.ports.iter().cloned()).chain(promise.ports).collect(),
-            attached,
             attach_limits: promise.attach_limits,
             takes_pods: !node.is_leaving,
         }

@@ -6,15 +6,17 @@
 
 mod group;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use model::ids::Namespace;
 use model::labels::Labels;
 use model::pod::{Life, Pod};
 use model::topology::{PodTerm, Policy, Spread};
 
-use self::group::{Counter, Group, Identity, Reliance};
+use self::group::{Company, Counter, Group, Identity, Reliance};
 use super::bits::Bits;
 use super::hash::Fnv;
 use super::sites::Standing;
@@ -46,9 +48,12 @@ pub(crate) enum Rule {
 }
 
 /// All groups, and for each class of pods the groups that it counts in.
+#[derive(Clone)]
 pub(crate) struct Topology {
     pub(crate) groups: Vec<Group>,
-    index: BTreeMap<u64, Vec<GroupId>>,
+    index: Rc<BTreeMap<u64, Vec<GroupId>>>,
+    /// What pods that stand already add to the counters; those that are alike share it.
+    pub(crate) standing: Rc<Vec<Rc<Footprint>>>,
     /// Groups that seated pods rely on.
     relying: Vec<GroupId>,
 }
@@ -77,13 +82,13 @@ pub(crate) struct Footprint {
 
 impl Topology {
     pub(crate) fn new() -> Self {
-        Self { groups: Vec::new(), index: BTreeMap::new(), relying: Vec::new() }
+        Self { groups: Vec::new(), index: Rc::default(), standing: Rc::default(), relying: Vec::new() }
     }
 
     fn group(&mut self, world: &World<'_>, identity: Identity) -> GroupId {
         let mut hasher = Fnv::default();
         identity.hash(&mut hasher);
-        let slot = self.index.entry(hasher.finish()).or_default();
+        let slot = Rc::make_mut(&mut self.index).entry(hasher.finish()).or_default();
         if let Some(known) = slot.iter().find(|group| self.groups[**group].identity == identity) {
             return *known;
         }
@@ -100,13 +105,17 @@ impl Topology {
             rules.push(self.spread_rule(world, pod, spread, reach, wish.domains));
         }
         let is_own_company = wish.together.iter().all(|term| term.selects(pod.namespace(), &pod.labels));
-        for term in wish.together {
-            let group = self.group(world, Identity::Near { key: term.key.clone(), terms: wish.together.to_vec() });
+        // All terms name the same company, so a key that several of them speak of is asked about once.
+        let company = Company::new(wish.together);
+        let keys: BTreeSet<&Arc<str>> = wish.together.iter().map(|term| &term.key).collect();
+        for key in keys {
+            let group = self.group(world, Identity::Near { key: key.clone(), company: company.clone() });
             rules.push(Rule::Near { group, is_own_company });
         }
         for term in &wish.preferred_together {
             let is_own_company = term.selects(pod.namespace(), &pod.labels);
-            let group = self.group(world, Identity::Near { key: term.key.clone(), terms: vec![(*term).clone()] });
+            let company = Company::new(std::slice::from_ref(*term));
+            let group = self.group(world, Identity::Near { key: term.key.clone(), company });
             rules.push(Rule::Near { group, is_own_company });
         }
         for term in &wish.apart {
@@ -165,15 +174,33 @@ impl Topology {
 
     /// Counts the pods that stand already.
     pub(crate) fn count_standing(&mut self, world: &World<'_>) {
+        let mut known: BTreeMap<u64, Vec<(&Pod, Rc<Footprint>)>> = BTreeMap::new();
+        let mut footprints = Vec::with_capacity(world.standing.len());
         for Standing { pod, site } in &world.standing {
-            let owns = self.owned(world, pod);
-            let mut counted_in = self.counting(pod.namespace(), &pod.labels);
-            // A pod that is told to end still keeps others away, but its place in a spread is free.
-            counted_in.retain(|id| pod.life == Life::Active || !self.groups[*id].is_spread());
-            let footprint = Footprint { counted_in, owns };
+            let mut hasher = Fnv::default();
+            (pod.namespace(), &pod.labels, &pod.wants.apart, pod.life == Life::Active).hash(&mut hasher);
+            let slot = known.entry(hasher.finish()).or_default();
+            let footprint = match slot.iter().find(|(other, _)| stands_alike(other, pod)) {
+                Some((_, footprint)) => footprint.clone(),
+                None => {
+                    let footprint = Rc::new(self.footprint_of_standing(world, pod));
+                    slot.push((pod, footprint.clone()));
+                    footprint
+                }
+            };
             let (place, ground) = (*site, Ground::Site(*site));
             self.add(&footprint, &Spot { place, ground, states: &world.sites[*site].states });
+            footprints.push(footprint);
         }
+        self.standing = Rc::new(footprints);
+    }
+
+    fn footprint_of_standing(&mut self, world: &World<'_>, pod: &Pod) -> Footprint {
+        let owns = self.owned(world, pod);
+        let mut counted_in = self.counting(pod.namespace(), &pod.labels);
+        // A pod that is told to end still keeps others away, but its place in a spread is free.
+        counted_in.retain(|id| pod.life == Life::Active || !self.groups[*id].is_spread());
+        Footprint { counted_in, owns }
     }
 
     /// Adds a pod to the counters.
@@ -280,22 +307,28 @@ impl Topology {
 
     /// Whether a rule holds on a spot whose labels are settled.
     pub(crate) fn holds(&self, rule: &Rule, spot: &Spot<'_>) -> bool {
-        let group = &self.groups[rule.group()];
-        match group.key {
-            None => self.holds_on_host(rule, spot.place),
-            Some(key) => spot.states[key].is_subset(&self.allowed(rule)),
-        }
+        self.weighed(rule).holds(self, spot)
     }
 
     pub(crate) fn holds_on_host(&self, rule: &Rule, place: usize) -> bool {
+        self.fits_host(rule, place, self.least(rule))
+    }
+
+    fn fits_host(&self, rule: &Rule, place: usize, least: i64) -> bool {
         let group = &self.groups[rule.group()];
         match rule {
-            Rule::Spread { max_skew, adds, .. } => {
-                i64::from(group.selected_at(place)) + adds - self.least(rule) <= *max_skew
-            }
+            Rule::Spread { max_skew, adds, .. } => i64::from(group.selected_at(place)) + adds - least <= *max_skew,
             Rule::Near { is_own_company, .. } => group.surely_at(place) > 0 || (*is_own_company && group.total == 0),
             Rule::Far { .. } => group.selected_at(place) == 0,
             Rule::Unwanted { .. } => group.owners_at(place) == 0,
+        }
+    }
+
+    /// A rule with what it comes to as things stand, to be asked about many spots before anything changes.
+    pub(crate) fn weighed<'r>(&self, rule: &'r Rule) -> Weighed<'r> {
+        match self.groups[rule.group()].key {
+            None => Weighed::Host { rule, least: self.least(rule) },
+            Some(key) => Weighed::Label { rule, key, allowed: self.allowed(rule) },
         }
     }
 
@@ -342,7 +375,42 @@ impl Topology {
     }
 }
 
+/// A rule, weighed: by place, or by the states of a label that it allows.
+pub(crate) enum Weighed<'r> {
+    Host { rule: &'r Rule, least: i64 },
+    Label { rule: &'r Rule, key: Key, allowed: Bits },
+}
+
+impl<'r> Weighed<'r> {
+    pub(crate) fn rule(&self) -> &'r Rule {
+        match self {
+            Self::Host { rule, .. } | Self::Label { rule, .. } => rule,
+        }
+    }
+
+    /// Whether it holds on a spot whose labels are settled.
+    pub(crate) fn holds(&self, topology: &Topology, spot: &Spot<'_>) -> bool {
+        match self {
+            Self::Host { rule, least } => topology.fits_host(rule, spot.place, *least),
+            Self::Label { key, allowed, .. } => spot.states[*key].is_subset(allowed),
+        }
+    }
+}
+
+/// Whether two standing pods add the same to the counters.
+fn stands_alike(a: &Pod, b: &Pod) -> bool {
+    a.namespace() == b.namespace()
+        && a.labels == b.labels
+        && a.wants.apart == b.wants.apart
+        && (a.life == Life::Active) == (b.life == Life::Active)
+}
+
 impl Rule {
+    /// Whether nothing that pods of the plan do can make it hold again: it is about distance.
+    pub(crate) fn is_distance(&self) -> bool {
+        matches!(self, Self::Far { .. } | Self::Unwanted { .. })
+    }
+
     pub(crate) fn group(&self) -> GroupId {
         match self {
             Self::Spread { group, .. } | Self::Near { group, .. } | Self::Far { group } | Self::Unwanted { group } => {

@@ -9,6 +9,9 @@ use model::requirements::Requirements;
 use model::snapshot::PreferencePolicy;
 use model::topology::{PodTerm, Spread, SpreadMode};
 
+/// Most preferences of one kind about other pods that are respected.
+const MOST_ABOUT_OTHERS: usize = 250;
+
 /// One rung of the ladder: what is asked at this point, all of it binding.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish<'a> {
@@ -52,8 +55,8 @@ pub(crate) fn ladder(wants: &Wants, policy: PreferencePolicy, has_soft_taints: b
     let mut rungs = Rungs {
         wants,
         first_term: 0,
-        together: if respects { by_weight(&wants.preferred_together) } else { Vec::new() },
-        apart: if respects { by_weight(&wants.preferred_apart) } else { Vec::new() },
+        together: if respects { heaviest(&wants.preferred_together) } else { Vec::new() },
+        apart: if respects { heaviest(&wants.preferred_apart) } else { Vec::new() },
         nodes: if respects { by_weight(&wants.preferred_nodes) } else { Vec::new() },
         spread: wants.spread.iter().filter(|spread| respects || spread.mode == SpreadMode::DoNotSchedule).collect(),
         tolerates_soft_taints: false,
@@ -72,6 +75,13 @@ pub(crate) fn ladder(wants: &Wants, policy: PreferencePolicy, has_soft_taints: b
 fn by_weight<T>(preferences: &[Weighted<T>]) -> Vec<&Weighted<T>> {
     let mut sorted: Vec<&Weighted<T>> = preferences.iter().collect();
     sorted.sort_by_key(|preference| std::cmp::Reverse(preference.weight));
+    sorted
+}
+
+/// The heaviest preferences about other pods. Each rung holds all that are left, so thousands would be millions.
+fn heaviest<T>(preferences: &[Weighted<T>]) -> Vec<&Weighted<T>> {
+    let mut sorted = by_weight(preferences);
+    sorted.truncate(MOST_ABOUT_OTHERS);
     sorted
 }
 

@@ -11,6 +11,7 @@ mod gone;
 mod judged;
 mod kept;
 mod labels;
+mod large;
 mod mixed;
 mod odd;
 mod owed;

@@ -1,5 +1,6 @@
 //! The counters of one constraint.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use model::ids::Namespace;
@@ -9,6 +10,7 @@ use model::taints::{Taint, Toleration, first_hard_untolerated};
 use model::topology::{PodTerm, Selector};
 
 use super::super::bits::Bits;
+use super::super::hash::Fnv;
 use super::super::sites::Site;
 use super::super::wishes::Domains;
 use super::super::words::{ABSENT, Key, Mask, OTHER, hold_surely, may_hold};
@@ -29,14 +31,36 @@ pub(super) enum Identity {
     /// Pods that all of these terms select, counted by one of their keys.
     Near {
         key: Arc<str>,
-        terms: Vec<PodTerm>,
+        company: Company,
     },
     Far {
         term: PodTerm,
     },
 }
 
+/// Terms that together name a company. There may be very many, so they are kept and hashed once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Company {
+    hash: u64,
+    terms: Arc<[PodTerm]>,
+}
+
+impl Company {
+    pub(super) fn new(terms: &[PodTerm]) -> Self {
+        let mut hasher = Fnv::default();
+        terms.hash(&mut hasher);
+        Self { hash: hasher.finish(), terms: terms.into() }
+    }
+}
+
+impl Hash for Company {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
 /// Counters of one constraint.
+#[derive(Clone)]
 pub(crate) struct Group {
     pub(super) identity: Identity,
     /// `None` for the hostname.
@@ -291,7 +315,7 @@ impl Identity {
     pub(super) fn selects(&self, namespace: &Namespace, labels: &Labels) -> bool {
         match self {
             Self::Spread { namespace: own, selector, .. } => own == namespace && selector.selects(labels),
-            Self::Near { terms, .. } => terms.iter().all(|term| term.selects(namespace, labels)),
+            Self::Near { company, .. } => company.terms.iter().all(|term| term.selects(namespace, labels)),
             Self::Far { term } => term.selects(namespace, labels),
         }
     }
@@ -314,15 +338,6 @@ impl Group {
 
     pub(crate) fn is_far(&self) -> bool {
         matches!(self.identity, Identity::Far { .. })
-    }
-
-    /// Whether this is the group of a required distance.
-    pub(crate) fn is_of(&self, distance: &PodTerm) -> bool {
-        matches!(&self.identity, Identity::Far { term } if term == distance)
-    }
-
-    pub(crate) fn selects(&self, namespace: &Namespace, labels: &Labels) -> bool {
-        self.identity.selects(namespace, labels)
     }
 
     pub(crate) fn key_name(&self) -> &Arc<str> {
