@@ -6,6 +6,7 @@
 //! Must not touch: any other network, a cluster it did not start, the user's kubeconfig.
 //! Invariants: a cluster never outlives its owner, not even a killed one; two clusters share nothing.
 
+pub mod account;
 pub mod admission;
 mod cluster;
 mod dovetail;
