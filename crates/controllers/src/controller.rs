@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Reaction};
+use crate::metrics::TickResult;
 use crate::settings::Settings;
 
 /// How soon a conflict is looked at again. By then the watch has mostly shown what we did not know, and its wake-up call,
@@ -115,12 +116,26 @@ impl Duties {
 async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, stop: &Stop) {
     controller.first_keys().into_iter().for_each(|key| queue.push(key));
     let workers = C::workers(&ctx.settings);
+    ctx.metrics.set_workers(C::NAME, workers);
     queue::run(queue, workers, stop, |key| async move {
         let id = ctx.tick_id();
         let span = tracing::info_span!("reconcile", controller = C::NAME, object = ?key, "reconcileID" = %id);
-        answer(controller.tick(ctx, &key, &id).instrument(span.clone()).await, &span)
+        let underway = ctx.metrics.begin_tick(C::NAME);
+        let end = controller.tick(ctx, &key, &id).instrument(span.clone()).await;
+        underway.end(tick_result(&end));
+        answer(end, &span)
     })
     .await;
+}
+
+/// What the controller framework of the reference would call it.
+fn tick_result(end: &Result<Next, ControllerError>) -> TickResult {
+    match end.as_ref().map_err(ControllerError::reaction) {
+        Ok(Next::OnChange) | Err(Reaction::Gone) => TickResult::Success,
+        Ok(Next::After(_)) => TickResult::RequeueAfter,
+        Err(Reaction::AgainNow) => TickResult::Requeue,
+        Err(Reaction::BackOff | Reaction::WaitForChange) => TickResult::Error,
+    }
 }
 
 /// Turns the end of a tick into what the queue does next. Whoever handles an error logs it: what comes back with `Err` is

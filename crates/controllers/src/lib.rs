@@ -25,6 +25,7 @@
 mod amounts;
 mod catalogs;
 mod claims;
+mod conditions;
 pub mod controller;
 pub mod ctx;
 pub mod error;
@@ -63,6 +64,9 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     duties.add(upkeep::Upkeep);
     duties.add(pools::Pools::default());
     duties.add(catalogs::CatalogKeeper);
+    if ctx.settings.observes_cluster_state {
+        duties.add(conditions::Conditions::default());
+    }
     duties
 }
 

@@ -5,21 +5,25 @@
 //! reference.
 
 mod book;
+mod conditions;
 pub mod labels;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use provider::metered::{Call, DURATION_METRIC, ERRORS_METRIC, Meter};
 use runtime::metrics::Summary;
+use tokio::time::Instant;
 
+use crate::ctx::Ctx;
 use book::Book;
 pub use book::{Buckets, Counters, Entry, Gauges, Histograms, LabelSet};
+pub use conditions::{ConditionMetrics, KindMetrics, OpenLabels};
 pub use labels::*;
 
 /// From five milliseconds to ten minutes.
@@ -97,6 +101,7 @@ pub struct Metrics {
     pub reconciling: Gauges<ByController>,
     pub reconciling_most: Gauges<ByController>,
     pub leader: Gauges<LeaseHeld>,
+    pub conditions: ConditionMetrics,
     cloud_duration: Histograms<CloudCall>,
     cloud_errors: Counters<CloudError>,
     registry: Registry,
@@ -203,6 +208,7 @@ impl Default for Metrics {
             leader: book.gauges("leader_election_master_status", "Whether we hold the Lease."),
             cloud_duration: book.histograms(DURATION_METRIC, "How long calls to the cloud took.", CALLS),
             cloud_errors: book.counters(ERRORS_METRIC, "Calls to the cloud that failed."),
+            conditions: ConditionMetrics::new(&mut book),
             registry: book.registry,
             summaries: book.summaries,
             entries: book.entries,
@@ -218,23 +224,58 @@ impl Metrics {
         runtime::metrics::encode(&self.registry, &summaries).unwrap_or_default()
     }
 
-    /// What is counted, in the order of names.
+    /// What was counted and what is, as scrapers read it.
+    pub fn scrape(&self, ctx: &Ctx) -> String {
+        let (now, mut text) = (ctx.now(), self.encode());
+        let store = ctx.store();
+        text.push_str(&state::about_us_text(&store, now));
+        if ctx.settings.observes_cluster_state {
+            text.push_str(&state::encode(&store, now));
+        }
+        text
+    }
+
+    /// Everything that there is to be told, in the order of names.
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.entries.clone();
+        entries.extend(state::entries());
         entries.sort();
         entries
     }
 
-    /// A tick of a duty is over.
-    pub fn count_tick(&self, controller: &'static str, result: TickResult, took: Duration) {
+    /// How many ticks of a duty may be under way at once.
+    pub fn set_workers(&self, controller: &'static str, workers: usize) {
+        self.reconciling_most.get_or_create(&ByController { controller }).set(workers as f64);
+    }
+
+    /// A tick of a duty begins. It is over when the value is ended, or dropped because the process ends.
+    pub fn begin_tick(&self, controller: &'static str) -> Underway<'_> {
+        self.reconciling.get_or_create(&ByController { controller }).inc();
+        Underway { metrics: self, controller, began: Instant::now() }
+    }
+}
+
+/// A tick of a duty that is under way.
+#[derive(Debug)]
+pub struct Underway<'a> {
+    metrics: &'a Metrics,
+    controller: &'static str,
+    began: Instant,
+}
+
+impl Underway<'_> {
+    pub fn end(self, result: TickResult) {
+        let Self { metrics, controller, began } = &self;
         let by_controller = ByController { controller };
-        self.reconciled.get_or_create(&Reconciled { controller, result }).inc();
-        let errors = self.reconcile_errors.get_or_create(&by_controller);
-        if result == TickResult::Error {
-            errors.inc();
-        }
-        drop(errors);
-        self.reconcile_duration.get_or_create(&by_controller).observe(took.as_secs_f64());
+        metrics.reconciled.get_or_create(&Reconciled { controller, result }).inc();
+        metrics.reconcile_errors.get_or_create(&by_controller).inc_by(u64::from(result == TickResult::Error));
+        metrics.reconcile_duration.get_or_create(&by_controller).observe(began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.metrics.reconciling.get_or_create(&ByController { controller: self.controller }).dec();
     }
 }
 

@@ -85,10 +85,10 @@ impl Provisioner {
             failpoint::reach("batch-closed");
             let id = ctx.tick_id();
             let span = tracing::info_span!("reconcile", controller = NAME, "reconcileID" = %id);
-            let start = Instant::now();
+            let underway = ctx.metrics.begin_tick(NAME);
             // A pass that has begun is finished: it ends within seconds, and half of it done would be done again.
             let end = self.pass(ctx, &id).instrument(span.clone()).await;
-            ctx.metrics.count_tick(NAME, report::result_of(&end), start.elapsed());
+            underway.end(report::result_of(&end));
             match end {
                 Ok(Some(next)) => self.calls.again_after(next),
                 Ok(None) => {}

@@ -236,7 +236,7 @@ pub fn encode(registry: &Registry, summaries: &[&Summary]) -> Result<String, fmt
 }
 
 /// One sample of a family: its labels by name, and its value.
-pub type Sample<'a> = (Vec<(&'a str, Cow<'a, str>)>, f64);
+pub type Sample<'a> = (Vec<(Cow<'a, str>, Cow<'a, str>)>, f64);
 
 /// A whole family in the text format, for facts that are looked up when somebody asks and kept nowhere in between. A family
 /// without samples is not written at all.
@@ -366,7 +366,7 @@ stay_seconds_count{pool="a\"\\"} 2
     fn facts_are_written_as_a_family_when_somebody_asks() {
         let mut text = String::new();
         write_family(&mut text, ("empty", "gauge", "Nothing."), []).unwrap();
-        let labels = |pool: &'static str| vec![("pool", Cow::from(pool)), ("zone", Cow::from("a"))];
+        let labels = |pool: &'static str| vec![(Cow::from("pool"), Cow::from(pool)), ("zone".into(), "a".into())];
         let samples = [(labels("x\"y"), 0.5), (labels("z"), 2.0)];
         write_family(&mut text, ("free", "gauge", "Free."), samples).unwrap();
         write_family(&mut text, ("synced", "gauge", "Synced."), [(Vec::new(), 1.0)]).unwrap();

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use model::resources::Resources;
 use model::time::Instant;
 
 use super::spread::Controller;
-use super::{created, instant, pod};
+use super::{created, instant, pod, resources};
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
@@ -26,6 +27,8 @@ pub struct PodFacts {
     pub is_critical: bool,
     /// Whether none of its containers has started yet.
     pub is_pending: bool,
+    /// What its containers may use at most, where they say so. Nobody decides by it; it is told in metrics.
+    pub limits: Option<Box<Resources>>,
     /// What its author says that losing it costs, compared with its siblings.
     pub deletion_cost: f64,
 }
@@ -52,6 +55,7 @@ pub fn facts(wire: &Pod) -> PodFacts {
         grace: grace.map(Duration::from_secs),
         is_critical: class.is_some_and(|class| CRITICAL.contains(&class)),
         is_pending: wire.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending"),
+        limits: resources::limits_of_pod(wire).map(Box::new),
         deletion_cost: cost.filter(|cost| cost.is_finite()).unwrap_or_default(),
     }
 }

@@ -56,6 +56,11 @@ impl NodeClasses {
         classes
     }
 
+    /// The label keys under which claims and nodes name their class.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.labels.iter().map(String::as_str)
+    }
+
     pub fn owns_node(&self, node: &v1::Node) -> bool {
         node.metadata.labels.iter().flatten().any(|(key, _)| self.labels.contains(key))
     }

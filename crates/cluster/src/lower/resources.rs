@@ -24,6 +24,34 @@ pub fn of_pod(pod: &Pod) -> Lowered<Resources> {
     oddities.with(requests.into_pod())
 }
 
+/// What a pod's containers may use at most, together or in the hungriest moment of their start; nothing where none of them has
+/// a limit. What cannot be read is left out: the API server has let it through, and nobody decides by it.
+pub fn limits_of_pod(pod: &Pod) -> Option<Resources> {
+    let spec = pod.spec.as_ref()?;
+    let mut oddities = Oddities::of("Pod", &pod.metadata);
+    let mut of = |container: &Container| {
+        let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+        Amounts::reported(limits, format_args!("limits"), &mut oddities)
+    };
+    let (mut total, mut sidecars, mut starting) = (Amounts::default(), Amounts::default(), Amounts::default());
+    for container in &spec.containers {
+        total.add(&of(container));
+    }
+    for container in spec.init_containers.iter().flatten() {
+        let mut limits = of(container);
+        if is_sidecar(container) {
+            total.add(&limits);
+            sidecars.add(&limits);
+        } else {
+            limits.add(&sidecars);
+            starting.raise_to(&limits);
+        }
+    }
+    total.raise_to(&starting);
+    let limits = total.into_resources();
+    (!limits.is_zero()).then_some(limits)
+}
+
 /// Amounts as pools, claims and overlays write them.
 pub fn of_list(list: &ResourceList) -> Resources {
     Amounts::of_list(list).into_resources()

@@ -10,6 +10,7 @@ use model::ids::{NodeName, PodName, PoolName};
 use model::node::Progress;
 use model::overlay::Overlay;
 use model::pod::{Owner, Pod};
+use model::pool::Pool;
 use model::resources::Resources;
 use model::snapshot::{PodBudget, Snapshot};
 use model::time::Instant;
@@ -50,6 +51,9 @@ pub struct Usage {
     pub requests: Resources,
     /// The part of it that daemons ask for.
     pub daemons: Resources,
+    /// What they may use at most, and the daemons' part of it; each pod takes its place.
+    pub limits: Resources,
+    pub daemon_limits: Resources,
     pub pods: usize,
 }
 
@@ -121,13 +125,19 @@ impl Store {
     }
 
     pub fn usage(&self, node: &NodeName) -> Usage {
-        self.pods.on_node(node).fold(Usage::default(), |sum, entry| {
-            let daemons = match entry.pod.owner {
-                Owner::DaemonSet => sum.daemons.plus(&entry.pod.requests),
-                _ => sum.daemons,
-            };
-            Usage { requests: sum.requests.plus(&entry.pod.requests), daemons, pods: sum.pods + 1 }
-        })
+        let mut usage = Usage::default();
+        for entry in self.pods.on_node(node) {
+            let requests = &entry.pod.requests;
+            let limits = entry.facts.limits.as_deref().cloned().unwrap_or_default().with("pods", 1);
+            if entry.pod.owner == Owner::DaemonSet {
+                usage.daemons = usage.daemons.plus(requests);
+                usage.daemon_limits = usage.daemon_limits.plus(&limits);
+            }
+            usage.requests = usage.requests.plus(requests);
+            usage.limits = usage.limits.plus(&limits);
+            usage.pods += 1;
+        }
+        usage
     }
 
     /// The PersistentVolumes that a pod holds.
@@ -186,6 +196,11 @@ impl Store {
 
     pub fn node_pools(&self) -> &BTreeMap<PoolName, Arc<NodePool>> {
         self.pools.wires()
+    }
+
+    /// Pools of ours as the engine sees them, with what they can buy.
+    pub fn pools(&self) -> &BTreeMap<PoolName, Arc<Pool>> {
+        self.pools.shown()
     }
 
     pub fn node_class(&self, kind: Kind, name: &str) -> Option<&Arc<NodeClass>> {

@@ -40,6 +40,7 @@ pub(super) fn node(wire: Node) -> Node {
     let status = wire.status.map(|status| NodeStatus {
         allocatable: status.allocatable,
         capacity: status.capacity,
+        phase: status.phase,
         conditions: status.conditions.map(|mut conditions| {
             conditions.iter_mut().for_each(|condition| condition.last_heartbeat_time = None);
             conditions

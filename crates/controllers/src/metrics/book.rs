@@ -11,6 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use runtime::metrics::Summary;
 
+use super::conditions::OpenLabels;
+
 /// What there is to know of a metric before anything was measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
@@ -90,6 +92,30 @@ impl Book {
         self.registry.register(name, unstopped(help), histogram.clone());
         self.enter(name, "histogram", Vec::new(), help);
         histogram
+    }
+
+    /// A histogram whose label names are not all known here.
+    pub(super) fn open_histogram(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: Vec<&'static str>,
+        family: Family<OpenLabels, Histogram, Buckets>,
+    ) {
+        self.registry.register(name, unstopped(help), family);
+        self.enter(name, "histogram", labels, help);
+    }
+
+    /// The same for a counter.
+    pub(super) fn open_counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: Vec<&'static str>,
+        family: Family<OpenLabels, Counter>,
+    ) {
+        self.registry.register(name.strip_suffix("_total").unwrap_or(name), unstopped(help), family);
+        self.enter(name, "counter", labels, help);
     }
 
     pub(super) fn summary(

@@ -47,6 +47,11 @@ macro_rules! label_sets {
     )+};
 }
 
+/// The name that a NodeClass's label has among the labels of metrics.
+pub fn class_label_name(key: &str) -> String {
+    key.replace(['.', '/', '-'], "_")
+}
+
 words! {
     /// Why a claim is made.
     CreateReason {

@@ -1,0 +1,232 @@
+//! Watches over the conditions of claims, nodes and pools: tells people when one changes, and measures how long that took.
+//!
+//! It writes nothing but events, and its memory is what it saw last. After a restart the first look at an object is no change.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use api::labels::{INITIALIZED, NODE_POOL, TERMINATION_FINALIZER};
+use cluster::{Duty, Store};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use model::ids::{NodeName, PoolName};
+use runtime::Next;
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::Ctx;
+use crate::error::ControllerError;
+use crate::events::{self, ConditionChange};
+use crate::metrics::KindMetrics;
+use crate::metrics::labels::class_label_name;
+
+/// An object whose conditions are watched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Watched {
+    Claim(NodeName),
+    Node(NodeName),
+    Pool(PoolName),
+}
+
+/// Objects as they were seen last.
+#[derive(Debug, Default)]
+pub(crate) struct Conditions {
+    last: Mutex<BTreeMap<Watched, Seen>>,
+}
+
+/// What is kept of an object.
+#[derive(Clone, Debug)]
+struct Seen {
+    regarding: ObjectReference,
+    deleted_at: Option<Timestamp>,
+    has_finalizer: bool,
+    /// Beside the kind: class, pool and the like.
+    labels: Vec<(String, String)>,
+    conditions: BTreeMap<String, Held>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    status: String,
+    reason: String,
+    message: String,
+    since: Option<Timestamp>,
+}
+
+impl Controller for Conditions {
+    type Key = Watched;
+
+    const NAME: &'static str = "status";
+
+    fn wakes_for(call: &Duty) -> Option<Watched> {
+        match call {
+            Duty::Claim(name) => Some(Watched::Claim(name.clone())),
+            Duty::Node(name) => Some(Watched::Node(name.clone())),
+            Duty::Pool(name) => Some(Watched::Pool(name.clone())),
+            _ => None,
+        }
+    }
+
+    async fn tick(&self, ctx: &Ctx, key: &Watched, _: &TickId) -> Result<Next, ControllerError> {
+        let seen = look(&ctx.store(), key);
+        let before = {
+            let mut last = self.last();
+            match &seen {
+                Some(seen) => last.insert(key.clone(), seen.clone()),
+                None => last.remove(key),
+            }
+        };
+        // A name that is in use again belongs to another object, whose first look this is.
+        let is_same = |seen: &&Seen| before.as_ref().is_some_and(|before| before.regarding.uid == seen.regarding.uid);
+        match (&before, seen.as_ref().filter(is_same)) {
+            (Some(before), Some(seen)) => {
+                tell_changes(ctx, key, before, seen);
+                tell_release(ctx, before, seen);
+            }
+            (Some(before), None) => tell_end(ctx, key, before),
+            (None, _) => {}
+        }
+        if let Some(seen) = seen.as_ref().filter(|seen| !is_same(seen)) {
+            // Statuses that an object comes with are counted, but nobody saw them change.
+            seen.conditions.iter().for_each(|(type_, held)| count(ctx, key, seen, type_, held));
+        }
+        Ok(Next::OnChange)
+    }
+}
+
+impl Conditions {
+    fn last(&self) -> MutexGuard<'_, BTreeMap<Watched, Seen>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell_changes(ctx: &Ctx, key: &Watched, before: &Seen, seen: &Seen) {
+    for (type_, held) in &seen.conditions {
+        let Some(old) = before.conditions.get(type_) else {
+            count(ctx, key, seen, type_, held);
+            continue;
+        };
+        if old.status == held.status {
+            continue;
+        }
+        count(ctx, key, seen, type_, held);
+        let kept = old.since.zip(held.since).map(|(from, to)| to.duration_since(from).as_secs_f64().max(0.0));
+        for (metrics, labels) in metrics_of(ctx, key, seen) {
+            let own = [("type", type_.as_str()), ("status", &old.status), ("to_status", &held.status)];
+            metrics.transition.get_or_create(&with(&own, &labels)).observe(kept.unwrap_or_default());
+        }
+        let (from, to) = (old.status.as_str(), held.status.as_str());
+        let change = ConditionChange { type_, from, to, reason: &held.reason, message: &held.message };
+        ctx.recorder.publish(events::condition_transitioned(seen.regarding.clone(), change));
+    }
+}
+
+fn tell_release(ctx: &Ctx, before: &Seen, seen: &Seen) {
+    if before.has_finalizer && !seen.has_finalizer && seen.deleted_at.is_some() {
+        ctx.recorder.publish(events::finalized(seen.regarding.clone(), TERMINATION_FINALIZER));
+    }
+}
+
+/// The object is gone. If it was told to go, that is when our finalizer left it, too.
+fn tell_end(ctx: &Ctx, key: &Watched, before: &Seen) {
+    let Some(deleted_at) = before.deleted_at else { return };
+    if before.has_finalizer {
+        ctx.recorder.publish(events::finalized(before.regarding.clone(), TERMINATION_FINALIZER));
+    }
+    let took = ctx.timestamp().duration_since(deleted_at).as_secs_f64().max(0.0);
+    for (metrics, labels) in metrics_of(ctx, key, before) {
+        metrics.termination.get_or_create(&labels).observe(took);
+    }
+}
+
+fn count(ctx: &Ctx, key: &Watched, seen: &Seen, type_: &str, held: &Held) {
+    for (metrics, labels) in metrics_of(ctx, key, seen) {
+        let own = [("type", type_), ("status", &held.status), ("reason", &held.reason)];
+        metrics.transitions.get_or_create(&with(&own, &labels)).inc();
+    }
+}
+
+/// The metrics of the kind, and for our own kinds the older ones that name the kind in a label.
+fn metrics_of<'a>(ctx: &'a Ctx, key: &Watched, seen: &Seen) -> Vec<(&'a KindMetrics, Vec<(String, String)>)> {
+    let metrics = &ctx.metrics.conditions;
+    let of_kind = |kind: &str| {
+        let labels = vec![("group".to_owned(), "karpenter.sh".to_owned()), ("kind".to_owned(), kind.to_owned())];
+        (&metrics.any, labels)
+    };
+    match key {
+        Watched::Claim(_) => vec![(&metrics.claims, seen.labels.clone()), of_kind("NodeClaim")],
+        Watched::Node(_) => vec![(&metrics.nodes, seen.labels.clone())],
+        Watched::Pool(_) => vec![(&metrics.pools, seen.labels.clone()), of_kind("NodePool")],
+    }
+}
+
+fn with(own: &[(&str, &str)], labels: &[(String, String)]) -> Vec<(String, String)> {
+    let own = own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    own.chain(labels.iter().cloned()).collect()
+}
+
+/// The object as it is now.
+fn look(store: &Store, key: &Watched) -> Option<Seen> {
+    match key {
+        Watched::Claim(name) => {
+            let claim = store.claim(name)?;
+            let conditions = claim.status.iter().flat_map(|status| &status.conditions).map(of_ours).collect();
+            let labels = class_labels(store, &claim.metadata);
+            Some(Seen { conditions, ..seen(claim.object_ref(&()), &claim.metadata, labels) })
+        }
+        Watched::Pool(name) => {
+            let pool = store.node_pool(name)?;
+            let conditions = pool.status.iter().flat_map(|status| &status.conditions).map(of_ours).collect();
+            Some(Seen { conditions, ..seen(pool.object_ref(&()), &pool.metadata, Vec::new()) })
+        }
+        Watched::Node(name) => {
+            let node = store.node(name)?;
+            let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let conditions = conditions.map(|it| {
+                let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                let (reason, message) = (text(&it.reason), text(&it.message));
+                let since = it.last_transition_time.as_ref().map(|time| time.0);
+                (it.type_.clone(), Held { status: it.status.clone(), reason, message, since })
+            });
+            let mut labels = class_labels(store, &node.metadata);
+            labels.push(("karpenter_sh_initialized".to_owned(), label(&node.metadata, INITIALIZED)));
+            Some(Seen { conditions: conditions.collect(), ..seen(node.object_ref(&()), &node.metadata, labels) })
+        }
+    }
+}
+
+fn seen(regarding: ObjectReference, metadata: &ObjectMeta, labels: Vec<(String, String)>) -> Seen {
+    let mut finalizers = metadata.finalizers.iter().flatten();
+    Seen {
+        regarding,
+        deleted_at: metadata.deletion_timestamp.as_ref().map(|time| time.0),
+        has_finalizer: finalizers.any(|name| name == TERMINATION_FINALIZER),
+        labels,
+        conditions: BTreeMap::new(),
+    }
+}
+
+fn of_ours(condition: &api::Condition) -> (String, Held) {
+    let held = Held {
+        status: condition.status.as_str().to_owned(),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+        since: Some(condition.last_transition_time.0),
+    };
+    (condition.type_.clone(), held)
+}
+
+fn class_labels(store: &Store, metadata: &ObjectMeta) -> Vec<(String, String)> {
+    let classes = store.settings().classes.labels();
+    let mut labels: Vec<(String, String)> = classes.map(|key| (class_label_name(key), label(metadata, key))).collect();
+    labels.push(("karpenter_sh_nodepool".to_owned(), label(metadata, NODE_POOL)));
+    labels
+}
+
+fn label(metadata: &ObjectMeta, key: &str) -> String {
+    metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned().unwrap_or_default()
+}

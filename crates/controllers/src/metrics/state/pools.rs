@@ -1,0 +1,65 @@
+//! Pools: what they may have, what they have, and what that costs.
+
+use std::collections::BTreeMap;
+
+use cluster::Store;
+use model::instance::{InstanceType, Offering};
+use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, Labels as NodeLabels, ZONE};
+use model::pool::Pool;
+use model::resources::Resource;
+
+use super::{Gauge, Labels, amount, push_amounts, resource_type, tag};
+
+const LABELS: &[&str] = &["resource_type", "nodepool"];
+
+pub(super) fn gauges(store: &Store) -> Vec<Gauge> {
+    let mut limit = Gauge::new("karpenter_nodepools_limit", "What a pool may have at most.", LABELS);
+    let mut usage = Gauge::new("karpenter_nodepools_usage", "What a pool has.", LABELS);
+    let mut cost = Gauge::new("karpenter_nodepools_cost_total", "What a pool's machines cost per hour.", &["nodepool"]);
+    let (used, costs) = (store.pool_usage(), costs(store));
+    for (name, pool) in store.node_pools() {
+        let labels = |resource: &str| -> Labels {
+            vec![tag("resource_type", resource_type(resource)), tag("nodepool", name.to_string())]
+        };
+        for (resource, quantity) in &pool.spec.limits {
+            let axis = Resource::from_name(resource);
+            let value = if axis == Resource::Cpu { quantity.milli() } else { quantity.units() };
+            limit.push(labels(resource), amount(&axis, value));
+        }
+        let used = used.get(name).cloned().unwrap_or_default();
+        push_amounts(&mut usage, &vec![tag("nodepool", name.to_string())], &used.capacity);
+        usage.push(labels("nodes"), used.nodes as f64);
+        cost.push(vec![tag("nodepool", name.to_string())], costs.get(name.as_str()).copied().unwrap_or_default());
+    }
+    vec![limit, usage, cost]
+}
+
+/// By pool. A machine whose offering nobody knows any more counts for nothing, as in the reference.
+fn costs(store: &Store) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<String, i128> = BTreeMap::new();
+    let mut menus: BTreeMap<&str, BTreeMap<&str, &InstanceType>> = BTreeMap::new();
+    for pool in store.pools().values() {
+        menus.insert(pool.name.as_str(), menu(pool));
+    }
+    for machine in store.machines().values() {
+        let Some(pool) = &machine.node.pool else { continue };
+        let labels = &machine.node.labels;
+        let machine_type = labels.get(INSTANCE_TYPE).and_then(|name| menus.get(pool.as_str())?.get(&**name));
+        let offering = machine_type.and_then(|it| it.offerings.iter().find(|offering| is_bought_as(offering, labels)));
+        *sums.entry(pool.to_string()).or_default() += offering.map_or(0, |offering| i128::from(offering.price.pico()));
+    }
+    sums.into_iter().map(|(pool, pico)| (pool, pico as f64 / 1e12)).collect()
+}
+
+fn menu(pool: &Pool) -> BTreeMap<&str, &InstanceType> {
+    pool.instance_types.iter().map(|it| (it.name.as_str(), &**it)).collect()
+}
+
+/// Whether a machine with these labels was bought this way: zone, capacity type and, where there is one, reservation.
+fn is_bought_as(offering: &Offering, labels: &NodeLabels) -> bool {
+    let agrees = |key: &str| offering.label(key) == labels.get(key);
+    let reservation = offering.reservation.as_ref();
+    agrees(ZONE)
+        && agrees(CAPACITY_TYPE)
+        && reservation.is_none_or(|reservation| labels.values().any(|value| **value == *reservation.id.as_str()))
+}
