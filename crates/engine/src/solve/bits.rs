@@ -51,6 +51,12 @@ impl Bits {
         word.is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
+    /// Whether a number and the 63 after it are all members. The number must be a multiple of 64.
+    pub(crate) fn is_word_full(&self, number: usize) -> bool {
+        let word = if number == 0 { Some(&self.first) } else { self.rest.get(number / 64 - 1) };
+        word.is_some_and(|word| *word == u64::MAX)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.words().all(|word| *word == 0)
     }

@@ -11,21 +11,20 @@ use model::snapshot::MinValuesPolicy;
 use super::bits::Bits;
 use super::claims::{Candidate, Claim, Narrowing, Refusal, View};
 use super::classes::{Class, classify};
+use super::goals::total;
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
 use super::listing::values_of;
 use super::outlook::{OutlookId, Outlooks, Step, Stock};
 use super::reserve::Reservations;
+use super::rooms::Rooms;
 use super::sites::Taken;
 use super::topology::{Ground, Spot, Topology, Weighed};
 use super::world::World;
-use super::worth::{Bundle, Worth};
+use super::worth::Worth;
 
 /// How many of the latest claims are asked whether they can grow for less than a new one costs.
 const LATELY: usize = 8;
-
-/// Costs that differ by no more than this are the same.
-const NEARLY: f64 = 1e-6;
 
 /// A plan in the making.
 pub(crate) struct Greedy<'w, 'a> {
@@ -41,15 +40,17 @@ pub(crate) struct Greedy<'w, 'a> {
     /// Classes that wait for reserved machines.
     pub(crate) deferred: Vec<bool>,
     pub(crate) claims: Vec<Claim>,
-    /// What is left on the cheapest machine that holds each claim's pods, all axes of a claim in a row.
-    snug: Vec<i64>,
+    /// What is left on the cheapest machine that holds each claim's pods.
+    snug: Rooms,
     /// The same for the claim's goal.
-    slack: Vec<i64>,
+    slack: Rooms,
     /// What pods without a seat ask for together, by what they ask of labels.
-    demand: Vec<Vec<i64>>,
+    pub(super) demand: Vec<Vec<i64>>,
     /// What resources are worth, by what is on sale and what is asked of labels.
-    worths: BTreeMap<(OutlookId, usize), Worth>,
-    /// What is left on each site, and what its new pods brought.
+    pub(super) worths: BTreeMap<(OutlookId, usize), Worth>,
+    /// What is left on each site, to find the next with room.
+    free: Rooms,
+    /// The same, and what its pods brought.
     sites: Vec<Taken>,
     /// Where each pod went.
     pub(crate) seats: Vec<Option<Seat>>,
@@ -134,6 +135,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
         effort: u64,
     ) -> Self {
         let demand = total(&classes, &class_of, world.machines.axes().len());
+        let axes = world.machines.axes().len();
+        let mut free = Rooms::new(axes);
+        world.sites.iter().for_each(|site| free.push(&site.start.free));
         let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
         Self {
             world,
@@ -142,8 +146,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
             start,
             reservations: world.reservations.clone(),
             outlooks: Rc::default(),
-            snug: Vec::new(),
-            slack: Vec::new(),
+            snug: Rooms::new(axes),
+            slack: Rooms::new(axes),
+            free,
             worths: BTreeMap::new(),
             demand,
             deferred: vec![false; classes.len()],
@@ -276,10 +281,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
             true => Vec::new(),
             false => rules.map(|rule| self.topology.weighed(rule)).collect(),
         };
-        for site in 0..self.world.sites.len() {
-            if self.memory[class][rung].closed_sites.contains(site) {
-                continue;
-            }
+        let mut from = 0;
+        let next = |greedy: &Self, from: usize| {
+            greedy.free.next(from, &classes[class].requests, &greedy.memory[class][rung].closed_sites)
+        };
+        while let Some(site) = next(self, from) {
+            from = site + 1;
             self.step(cancel)?;
             match self.site_verdict(class, rung, site, &rules) {
                 Ok(()) if *skips > 0 => *skips -= 1,
@@ -307,9 +314,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     fn take_site(&mut self, pod: usize, number: usize, site: usize) {
         let (class, taken) = (&self.classes[number], &mut self.sites[site]);
-        for (free, wanted) in taken.free.iter_mut().zip(&class.requests) {
-            *free = free.saturating_sub(*wanted);
-        }
+        self.free.take(site, &class.requests);
+        taken.free.copy_from_slice(self.free.row(site));
         taken.ports.extend(class.pod.wants.ports.iter().cloned());
         for (driver, volumes) in &class.pod.wants.volumes.attached {
             taken.attached.entry(driver.clone()).or_default().extend(volumes.iter().cloned());
@@ -327,20 +333,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
         cancel: &AtomicBool,
     ) -> Result<bool, OutOfEffort> {
         let Bid { class, rung, .. } = bid;
-        let axes = self.world.machines.axes().len();
         self.memory[class][rung].closed_claims.grow(self.claims.len());
-        for number in 0..self.claims.len() {
-            let left = match bound {
-                Bound::Price => Some(&self.snug[number * axes..(number + 1) * axes]),
-                Bound::Goal => Some(&self.slack[number * axes..(number + 1) * axes]),
-                Bound::Anything => None,
-            };
-            if left.is_some_and(|left| !has_room(left, &self.classes[class].requests)) {
-                continue;
-            }
-            if self.memory[class][rung].closed_claims.contains(number) {
-                continue;
-            }
+        let mut from = 0;
+        while let Some(number) = self.next_claim(bid, bound, from) {
+            from = number + 1;
             self.step(cancel)?;
             let narrowing =
                 self.view(&Lift::default()).narrow(&self.claims[number], self.candidate(class, rung, number));
@@ -356,6 +352,16 @@ impl<'w, 'a> Greedy<'w, 'a> {
             }
         }
         Ok(false)
+    }
+
+    /// The next claim that has room within a bound and has not refused such a pod for good.
+    fn next_claim(&self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
+        let (requests, memory) = (&self.classes[bid.class].requests, &self.memory[bid.class][bid.rung]);
+        match bound {
+            Bound::Price => self.snug.next(from, requests, &memory.closed_claims),
+            Bound::Goal => self.slack.next(from, requests, &memory.closed_claims),
+            Bound::Anything => self.slack.next(from, &[], &memory.closed_claims),
+        }
     }
 
     /// Whether a claim would still be within a bound once it is narrowed.
@@ -427,8 +433,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
         claim.goal = self.goal(&claim, self.classes[class].set());
         let axes = self.world.machines.axes().len();
-        self.slack.extend_from_slice(self.world.templates[claim.template].room(claim.goal, axes));
-        self.snug.resize(self.slack.len(), 0);
+        let room = self.world.templates[claim.template].room(claim.goal, axes);
+        self.slack.push(room);
+        self.snug.push(room);
         self.claims.push(claim);
         self.topology.rely(&self.classes[class].rungs[rung].rules);
         self.take_claim(pod, class, self.claims.len() - 1);
@@ -491,13 +498,11 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let essential = self.essential(&self.claims[number]);
         self.limits.charge(self.world, &mut self.claims[number], &essential);
         let requests = &self.classes[class].requests;
-        let row = number * requests.len()..(number + 1) * requests.len();
-        let slack = self.slack[row.clone()].iter_mut();
-        slack.zip(requests).for_each(|(slack, wanted)| *slack = slack.saturating_sub(*wanted));
+        self.slack.take(number, requests);
         let claim = &self.claims[number];
         let machine = self.cheapest(claim).map_or(claim.goal, |step| step.machine);
         let room = self.world.templates[claim.template].room(machine, requests.len()).iter().zip(&claim.requests);
-        self.snug[row].iter_mut().zip(room).for_each(|(snug, (room, taken))| *snug = room.saturating_sub(*taken));
+        self.snug.set(number, room.map(|(room, taken)| room.saturating_sub(*taken)));
         let outlook = self.outlooks.borrow().get(self.claims[number].outlook).clone();
         let ground = Ground::Template(self.claims[number].template);
         let spot = Spot { place: self.world.sites.len() + number, ground, states: &outlook.states };
@@ -516,38 +521,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
     /// The cheapest machine that a claim may become.
     pub(crate) fn cheapest(&self, claim: &Claim) -> Option<Step> {
         self.outlooks.borrow().get(claim.outlook).ladder.get(claim.step).copied()
-    }
-
-    /// The machine that a new claim is filled for: of those that hold its first pod, the one that costs least for what the
-    /// pods that still wait, and ask the same of labels, can use of it. Of equals the larger: fewer machines are less trouble.
-    fn goal(&mut self, claim: &Claim, set: usize) -> usize {
-        let outlook = self.outlooks.borrow().get(claim.outlook).clone();
-        let template = &self.world.templates[claim.template];
-        let (axes, demand) = (claim.requests.len(), &self.demand[set]);
-        let worth = self.worths.entry((claim.outlook, set)).or_insert_with(|| {
-            let bundle = |step: &Step| {
-                let price = step.price.dollars() + self.world.node_fee;
-                Bundle { price, room: template.room(step.machine, axes) }
-            };
-            let bundles: Vec<Bundle<'_>> = outlook.ladder.iter().map(bundle).collect();
-            Worth::new(demand, &bundles)
-        });
-        let mut best: Option<(f64, f64, usize)> = None;
-        for step in &outlook.ladder[claim.step..] {
-            let room = template.room(step.machine, axes);
-            if !has_room(room, &claim.requests) {
-                continue;
-            }
-            let usable = worth.of(room.iter().zip(demand).map(|(room, demand)| *room.min(demand)));
-            let cost = (step.price.dollars() + self.world.node_fee) / usable.max(f64::MIN_POSITIVE);
-            let is_better = best.is_none_or(|(least, most, _)| {
-                cost < least * (1.0 - NEARLY) || (cost < least * (1.0 + NEARLY) && usable > most)
-            });
-            if is_better {
-                best = Some((cost, usable, step.machine));
-            }
-        }
-        best.map_or_else(|| outlook.ladder[claim.step].machine, |(_, _, machine)| machine)
     }
 
     pub(crate) fn candidate(&self, number: usize, rung: usize, claim: usize) -> Candidate<'_, 'a> {
@@ -575,20 +548,4 @@ impl<'w, 'a> Greedy<'w, 'a> {
             lift,
         }
     }
-}
-
-/// Whether so much fits into what is left. Who asks for nothing fits even where less than nothing is left.
-pub(crate) fn has_room(left: &[i64], wanted: &[i64]) -> bool {
-    left.iter().zip(wanted).all(|(left, wanted)| *wanted <= 0 || wanted <= left)
-}
-
-/// What all pods ask for together, by what they ask of labels.
-fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> Vec<Vec<i64>> {
-    let sets = classes.iter().map(Class::set).max().map_or(0, |most| most + 1);
-    let mut sums = vec![vec![0_i64; axes]; sets];
-    for class in class_of.iter().map(|class| &classes[*class]) {
-        let sum = sums[class.set()].iter_mut();
-        sum.zip(&class.requests).for_each(|(sum, wanted)| *sum = sum.saturating_add(*wanted));
-    }
-    sums
 }

@@ -17,8 +17,8 @@ use model::volume::{AttachLimits, Attachments, first_overfull};
 use super::bits::Bits;
 use super::claims::conflict;
 use super::classes::{Class, Rung};
-use super::greedy::has_room;
 use super::hash::Fnv;
+use super::rooms::has_room;
 use super::words::{ABSENT, Mask, hold_surely};
 use super::world::World;
 

@@ -1,0 +1,144 @@
+//! What is left in many numbered places, arranged so that the next one with enough room is found without asking all of them.
+//!
+//! Over the rows lie levels of blocks; a block knows the most that any of its rows has of each resource. A block in which
+//! some resource is too scarce everywhere is passed over as a whole.
+
+use super::bits::Bits;
+
+/// How many rows, or blocks of the level below, make a block.
+const WIDTH: usize = 16;
+
+/// Rows of amounts, one for each place.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rooms {
+    axes: usize,
+    count: usize,
+    rows: Vec<i64>,
+    /// By level, the most of each resource in each block.
+    levels: Vec<Vec<i64>>,
+}
+
+impl Rooms {
+    pub(crate) fn new(axes: usize) -> Self {
+        Self { axes, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, row: &[i64]) {
+        self.rows.extend_from_slice(row);
+        self.count += 1;
+        self.settle(self.count - 1);
+    }
+
+    pub(crate) fn row(&self, number: usize) -> &[i64] {
+        &self.rows[number * self.axes..(number + 1) * self.axes]
+    }
+
+    pub(crate) fn set(&mut self, number: usize, row: impl Iterator<Item = i64>) {
+        let place = &mut self.rows[number * self.axes..(number + 1) * self.axes];
+        place.iter_mut().zip(row).for_each(|(old, new)| *old = new);
+        self.settle(number);
+    }
+
+    /// Takes so much from a row.
+    pub(crate) fn take(&mut self, number: usize, amounts: &[i64]) {
+        let place = &mut self.rows[number * self.axes..(number + 1) * self.axes];
+        place.iter_mut().zip(amounts).for_each(|(left, taken)| *left = left.saturating_sub(*taken));
+        self.settle(number);
+    }
+
+    /// Brings the blocks over a row up to date.
+    fn settle(&mut self, number: usize) {
+        let (axes, mut index, mut below) = (self.axes, number, self.count);
+        for level in 0.. {
+            let blocks = below.div_ceil(WIDTH);
+            index /= WIDTH;
+            if self.levels.len() == level {
+                self.levels.push(Vec::new());
+            }
+            let (lower, upper) = self.levels.split_at_mut(level);
+            let lower = lower.last().map_or(&*self.rows, |lower| &**lower);
+            upper[0].resize(blocks * axes, i64::MIN);
+            let most = &mut upper[0][index * axes..(index + 1) * axes];
+            most.fill(i64::MIN);
+            let end = ((index + 1) * WIDTH).min(below);
+            for row in lower[index * WIDTH * axes..end * axes].chunks_exact(axes.max(1)) {
+                most.iter_mut().zip(row).for_each(|(most, amount)| *most = (*most).max(*amount));
+            }
+            if blocks <= 1 {
+                break;
+            }
+            below = blocks;
+        }
+    }
+
+    /// The first place from a number on that has so much left and is not closed. Who asks for nothing of a resource fits even
+    /// where less than nothing is left.
+    pub(crate) fn next(&self, from: usize, wanted: &[i64], closed: &Bits) -> Option<usize> {
+        let mut number = from;
+        while number < self.count {
+            match self.too_small(number, wanted) {
+                Some(size) => number += size,
+                None if number.is_multiple_of(64) && closed.is_word_full(number) => number += 64,
+                None if closed.contains(number) || !has_room(self.row(number), wanted) => number += 1,
+                None => return Some(number),
+            }
+        }
+        None
+    }
+
+    /// How many rows the largest block has that begins at a number and has too little of something, if there is one.
+    fn too_small(&self, number: usize, wanted: &[i64]) -> Option<usize> {
+        let mut size = 1;
+        let mut found = None;
+        for level in &self.levels {
+            size *= WIDTH;
+            if !number.is_multiple_of(size) {
+                break;
+            }
+            let block = number / size * self.axes;
+            if !has_room(&level[block..block + self.axes], wanted) {
+                found = Some(size);
+            }
+        }
+        found
+    }
+}
+
+/// Whether so much fits into what is left. Who asks for nothing fits even where less than nothing is left.
+pub(crate) fn has_room(left: &[i64], wanted: &[i64]) -> bool {
+    left.iter().zip(wanted).all(|(left, wanted)| *wanted <= 0 || wanted <= left)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_next_place_is_the_one_that_a_walk_would_find(
+            rows in proptest::collection::vec((-2..9_i64, -2..9_i64), 0..700),
+            changes in proptest::collection::vec((0..700_usize, -2..9_i64, -2..9_i64), 0..40),
+            closed in proptest::collection::vec(0..700_usize, 0..300),
+            wanted in (0..10_i64, 0..10_i64),
+        ) {
+            let mut rooms = Rooms::new(2);
+            rows.iter().for_each(|(a, b)| rooms.push(&[*a, *b]));
+            let mut plain: Vec<[i64; 2]> = rows.iter().map(|(a, b)| [*a, *b]).collect();
+            for (number, a, b) in changes.into_iter().filter(|(number, ..)| *number < rows.len()) {
+                rooms.set(number, [a, b].into_iter());
+                rooms.take(number, &[1, 0]);
+                plain[number] = [a - 1, b];
+            }
+            let closed: Bits = closed.into_iter().collect();
+            let wanted = [wanted.0, wanted.1];
+            let fits = |number: &usize| has_room(&plain[*number], &wanted) && !closed.contains(*number);
+            let mut found = Vec::new();
+            while let Some(number) = rooms.next(found.last().map_or(0, |last| last + 1), &wanted, &closed) {
+                found.push(number);
+            }
+            prop_assert_eq!(found, (0..plain.len()).filter(fits).collect::<Vec<_>>());
+        }
+    }
+}
