@@ -26,7 +26,7 @@ impl Bits {
         bits
     }
 
-    fn words(&self) -> impl Iterator<Item = &u64> {
+    fn words(&self) -> impl Iterator<Item = &u64> + Clone {
         std::iter::once(&self.first).chain(&self.rest)
     }
 
@@ -94,7 +94,7 @@ impl Bits {
     }
 
     /// The members, ascending.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         self.words().enumerate().flat_map(|(index, word)| {
             std::iter::successors((*word != 0).then_some(*word), |word| {
                 let rest = word & (word - 1);

@@ -17,22 +17,25 @@ impl Greedy<'_, '_> {
         let outlook = self.outlooks.borrow().get(claim.outlook).clone();
         let template = &self.world.templates[claim.template];
         let (axes, demand) = (claim.requests.len(), &self.demand[set]);
-        let worth = self.worths.entry((claim.outlook, set)).or_insert_with(|| {
-            let bundle = |step: &Step| {
-                let price = step.price.dollars() + self.world.node_fee;
-                Bundle { price, room: template.room(step.machine, axes) }
-            };
-            let bundles: Vec<Bundle<'_>> = outlook.ladder.iter().map(bundle).collect();
-            Worth::new(demand, &bundles)
+        // Where nobody else waits, all machines that hold the pod are of the same use, and the first is the cheapest.
+        if demand.iter().zip(&claim.requests).all(|(demand, held)| demand <= held) {
+            return outlook.ladder[claim.step].machine;
+        }
+        let fee = self.world.node_fee;
+        let value = self.values.entry((claim.outlook, set)).or_insert_with(|| {
+            let bundle =
+                |step: &Step| Bundle { price: step.price.dollars() + fee, room: template.room(step.machine, axes) };
+            Value::new(demand, &outlook.ladder.iter().map(bundle).collect::<Vec<_>>())
         });
         let mut best: Option<(f64, f64, usize)> = None;
-        for step in &outlook.ladder[claim.step..] {
+        for (step, least_cost) in outlook.ladder.iter().zip(&value.least_costs).skip(claim.step) {
             let room = template.room(step.machine, axes);
-            if !has_room(room, &claim.requests) {
+            if best.is_some_and(|(least, ..)| *least_cost >= least * (1.0 + NEARLY)) || !has_room(room, &claim.requests)
+            {
                 continue;
             }
-            let usable = worth.of(room.iter().zip(demand).map(|(room, demand)| *room.min(demand)));
-            let cost = (step.price.dollars() + self.world.node_fee) / usable.max(f64::MIN_POSITIVE);
+            let usable = value.worth.of(room.iter().zip(demand).map(|(room, demand)| *room.min(demand)));
+            let cost = (step.price.dollars() + fee) / usable.max(f64::MIN_POSITIVE);
             let is_better = best.is_none_or(|(least, most, _)| {
                 cost < least * (1.0 - NEARLY) || (cost < least * (1.0 + NEARLY) && usable > most)
             });
@@ -41,6 +44,21 @@ impl Greedy<'_, '_> {
             }
         }
         best.map_or_else(|| outlook.ladder[claim.step].machine, |(_, _, machine)| machine)
+    }
+}
+
+/// What resources are worth to pods that ask the same of labels, where the same is on sale.
+pub(crate) struct Value {
+    worth: Worth,
+    /// By step of the ladder, what its machine costs for its worth if all of it can be used: it never costs less.
+    least_costs: Vec<f64>,
+}
+
+impl Value {
+    fn new(demand: &[i64], bundles: &[Bundle<'_>]) -> Self {
+        let worth = Worth::new(demand, bundles);
+        let cost = |bundle: &Bundle<'_>| bundle.price / worth.of(bundle.room.iter().copied()).max(f64::MIN_POSITIVE);
+        Self { least_costs: bundles.iter().map(cost).collect(), worth }
     }
 }
 

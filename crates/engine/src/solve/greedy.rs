@@ -1,17 +1,19 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use model::pod::Pod;
 use model::price::Price;
 use model::snapshot::MinValuesPolicy;
 
 use super::bits::Bits;
 use super::claims::{Candidate, Claim, Narrowing, Refusal, View};
 use super::classes::{Class, classify};
-use super::goals::total;
+use super::goals::{Value, total};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
 use super::listing::values_of;
@@ -21,7 +23,6 @@ use super::rooms::Rooms;
 use super::sites::Taken;
 use super::topology::{Ground, Spot, Topology, Weighed};
 use super::world::World;
-use super::worth::Worth;
 
 /// How many of the latest claims are asked whether they can grow for less than a new one costs.
 const LATELY: usize = 8;
@@ -47,7 +48,7 @@ pub(crate) struct Greedy<'w, 'a> {
     /// What pods without a seat ask for together, by what they ask of labels.
     pub(super) demand: Vec<Vec<i64>>,
     /// What resources are worth, by what is on sale and what is asked of labels.
-    pub(super) worths: BTreeMap<(OutlookId, usize), Worth>,
+    pub(super) values: BTreeMap<(OutlookId, usize), Value>,
     /// What is left on each site, to find the next with room.
     free: Rooms,
     /// The same, and what its pods brought.
@@ -149,7 +150,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             snug: Rooms::new(axes),
             slack: Rooms::new(axes),
             free,
-            worths: BTreeMap::new(),
+            values: BTreeMap::new(),
             demand,
             deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
@@ -211,19 +212,17 @@ impl<'w, 'a> Greedy<'w, 'a> {
     /// Most important first, then those who found no place before, then those who need a host of their own (others fill it up),
     /// then largest, then oldest.
     fn queue(&self) -> Vec<usize> {
-        let pods = &self.world.pods;
-        let mut queue: Vec<usize> = (0..pods.len()).collect();
-        queue.sort_by(|a, b| {
-            let boosts = (self.habits.boosts[*a], self.habits.boosts[*b]);
-            let alone = |pod: usize| self.classes[self.class_of[pod]].is_alone;
-            let alone = (alone(*a), alone(*b));
-            let (a, b) = (pods[*a], pods[*b]);
-            let size = |pod: &model::pod::Pod| (pod.requests.cpu_milli, pod.requests.memory_bytes);
-            (b.priority, boosts.1, alone.1, size(b))
-                .cmp(&(a.priority, boosts.0, alone.0, size(a)))
-                .then((a.created, &a.uid, &a.name).cmp(&(b.created, &b.uid, &b.name)))
-        });
-        queue
+        let place = |(number, pod): (usize, &&Pod)| {
+            let alone = self.classes[self.class_of[number]].is_alone;
+            let size = (pod.requests.cpu_milli, pod.requests.memory_bytes);
+            let importance = Reverse((pod.priority, self.habits.boosts[number], alone, size));
+            // Most ids differ in their first letters, which are at hand here.
+            (importance, pod.created, first_letters(pod.uid.as_str()), number)
+        };
+        let mut queue: Vec<_> = self.world.pods.iter().enumerate().map(place).collect();
+        let name = |number: usize| (&self.world.pods[number].uid, &self.world.pods[number].name);
+        queue.sort_unstable_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)).then_with(|| name(a.3).cmp(&name(b.3))));
+        queue.into_iter().map(|(.., number)| number).collect()
     }
 
     fn seat(&mut self, pod: usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
@@ -496,7 +495,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     fn take_claim(&mut self, pod: usize, class: usize, number: usize) {
         let essential = self.essential(&self.claims[number]);
-        self.limits.charge(self.world, &mut self.claims[number], &essential);
+        self.limits.charge(&mut self.claims[number], essential.iter().copied());
         let requests = &self.classes[class].requests;
         self.slack.take(number, requests);
         let claim = &self.claims[number];
@@ -548,4 +547,11 @@ impl<'w, 'a> Greedy<'w, 'a> {
             lift,
         }
     }
+}
+
+/// The first letters of a text as a number that is in the order of the texts.
+fn first_letters(text: &str) -> u64 {
+    let mut letters = [0; 8];
+    letters.iter_mut().zip(text.bytes()).for_each(|(letter, byte)| *letter = byte);
+    u64::from_be_bytes(letters)
 }

@@ -22,6 +22,8 @@ pub(crate) struct Limits {
 struct Left {
     nodes: Option<i64>,
     resources: Vec<(Resource, i64)>,
+    /// What each machine has of each.
+    capacities: Vec<Vec<i64>>,
     /// The most of each that any machine of the template has.
     largest: Vec<i64>,
 }
@@ -45,13 +47,14 @@ impl Limits {
             let used = nodes.iter().fold(Resources::default(), |sum, node| sum.plus(&largest(node)));
             let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
             let limits = &template.pool.limits;
-            let largest = |(axis, _): &(Resource, i64)| {
-                let capacities =
-                    template.machines.iter().map(|machine| &world.machines.all[machine].instance_type.capacity);
-                capacities.map(|capacity| capacity.get(axis)).max().unwrap_or(0)
+            let column = |(axis, _): &(Resource, i64)| {
+                world.machines.all.iter().map(|machine| machine.instance_type.capacity.get(axis)).collect()
             };
+            let capacities: Vec<Vec<i64>> = limits.resources.iter().map(column).collect();
+            let largest = |column: &Vec<i64>| template.machines.iter().map(|machine| column[machine]).max();
             Left {
-                largest: limits.resources.iter().map(largest).collect(),
+                largest: capacities.iter().map(|column| largest(column).unwrap_or(0)).collect(),
+                capacities,
                 nodes: limits.nodes.map(|limit| limit.saturating_sub(count)),
                 resources: limits
                     .resources
@@ -83,10 +86,11 @@ impl Limits {
             *machines = Bits::empty(world.machines.all.len());
             return;
         }
-        for (number, (axis, left)) in left.resources.iter().enumerate() {
-            let capacity = |machine: usize| world.machines.all[machine].instance_type.capacity.get(axis);
-            let own = charged.map_or(0, |charged| charged[number]);
-            machines.retain(|machine| capacity(machine) <= left.saturating_add(own));
+        for (number, (_, amount)) in left.resources.iter().enumerate() {
+            let most = amount.saturating_add(charged.map_or(0, |charged| charged[number]));
+            if most < left.largest[number] {
+                machines.retain(|machine| left.capacities[number][machine] <= most);
+            }
         }
     }
 
@@ -118,17 +122,17 @@ impl Limits {
     }
 
     /// Charges the pool with the most that any of these machines has, instead of what the claim was charged with so far.
-    pub(crate) fn charge(&mut self, world: &World<'_>, claim: &mut Claim, machines: &[usize]) {
+    pub(crate) fn charge(&mut self, claim: &mut Claim, machines: impl Iterator<Item = usize> + Clone) {
         let left = &mut self.left[claim.template];
+        let capacities = &left.capacities;
         if claim.charged.is_none() {
             left.nodes = left.nodes.map(|nodes| nodes - 1);
         }
         let before = claim.charged.take();
         let mut charged = Vec::with_capacity(left.resources.len());
-        for (number, (axis, left)) in left.resources.iter_mut().enumerate() {
-            let capacity = |machine: &usize| world.machines.all[*machine].instance_type.capacity.get(axis);
+        for (number, (_, left)) in left.resources.iter_mut().enumerate() {
             let own = before.as_ref().map_or(0, |charged| charged[number]);
-            let most = machines.iter().map(capacity).max().unwrap_or(own);
+            let most = machines.clone().map(|machine| capacities[number][machine]).max().unwrap_or(own);
             *left = left.saturating_add(own).saturating_sub(most);
             charged.push(most);
         }
@@ -141,6 +145,6 @@ impl Limits {
             return;
         }
         self.keep_affordable(world, claim.template, claim.charged.as_deref(), machines);
-        self.charge(world, claim, &machines.iter().collect::<Vec<_>>());
+        self.charge(claim, machines.iter());
     }
 }

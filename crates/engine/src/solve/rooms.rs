@@ -26,6 +26,15 @@ impl Rooms {
     pub(crate) fn push(&mut self, row: &[i64]) {
         self.rows.extend_from_slice(row);
         self.count += 1;
+        let (mut blocks, mut level) = (self.count, 0);
+        while blocks > 1 || level == 0 {
+            blocks = blocks.div_ceil(WIDTH);
+            if self.levels.len() == level {
+                self.levels.push(Vec::new());
+            }
+            self.levels[level].resize(blocks * self.axes, i64::MIN);
+            level += 1;
+        }
         self.settle(self.count - 1);
     }
 
@@ -46,28 +55,23 @@ impl Rooms {
         self.settle(number);
     }
 
-    /// Brings the blocks over a row up to date.
+    /// Brings the blocks over a row up to date, as far up as something changes.
     fn settle(&mut self, number: usize) {
-        let (axes, mut index, mut below) = (self.axes, number, self.count);
-        for level in 0.. {
-            let blocks = below.div_ceil(WIDTH);
+        let (axes, mut index) = (self.axes, number);
+        for level in 0..self.levels.len() {
             index /= WIDTH;
-            if self.levels.len() == level {
-                self.levels.push(Vec::new());
-            }
             let (lower, upper) = self.levels.split_at_mut(level);
             let lower = lower.last().map_or(&*self.rows, |lower| &**lower);
-            upper[0].resize(blocks * axes, i64::MIN);
-            let most = &mut upper[0][index * axes..(index + 1) * axes];
-            most.fill(i64::MIN);
-            let end = ((index + 1) * WIDTH).min(below);
-            for row in lower[index * WIDTH * axes..end * axes].chunks_exact(axes.max(1)) {
-                most.iter_mut().zip(row).for_each(|(most, amount)| *most = (*most).max(*amount));
+            let rows = &lower[index * WIDTH * axes..((index + 1) * WIDTH * axes).min(lower.len())];
+            let mut has_changed = false;
+            for (axis, most) in upper[0][index * axes..(index + 1) * axes].iter_mut().enumerate() {
+                let found = rows.iter().skip(axis).step_by(axes).copied().max().unwrap_or(i64::MIN);
+                has_changed |= found != *most;
+                *most = found;
             }
-            if blocks <= 1 {
+            if !has_changed {
                 break;
             }
-            below = blocks;
         }
     }
 
