@@ -19,6 +19,7 @@ mod listing;
 mod machines;
 mod neighbours;
 mod outlook;
+mod reach;
 mod reserve;
 mod rooms;
 mod search;

@@ -42,6 +42,13 @@ impl Bits {
         *self.word_mut(number / 64) |= 1 << (number % 64);
     }
 
+    /// Inserts a number and says whether it was there.
+    pub(crate) fn replace(&mut self, number: usize) -> bool {
+        let was_there = self.contains(number);
+        self.insert(number);
+        was_there
+    }
+
     pub(crate) fn remove(&mut self, number: usize) {
         *self.word_mut(number / 64) &= !(1 << (number % 64));
     }
@@ -122,7 +129,9 @@ impl FromIterator<usize> for Bits {
     fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         let mut bits = Self::default();
         for number in numbers {
-            bits.grow(number + 1);
+            if number >= 64 * (bits.rest.len() + 1) {
+                bits.grow(number + 1);
+            }
             bits.insert(number);
         }
         bits

@@ -55,6 +55,8 @@ struct Menu {
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) instance_type: Arc<InstanceType>,
+    /// The number of its type's name, in the order of names.
+    pub(crate) name: usize,
     /// Available offerings, cheapest first.
     pub(crate) sales: Vec<Sale>,
     pub(crate) allocatable: Resources,
@@ -131,7 +133,9 @@ impl Catalogue {
     fn lower(&mut self, types: &[&Arc<InstanceType>], words: &Words, reservations: &Reservations) {
         let mut numbers: BTreeMap<Vec<Mask>, usize> = BTreeMap::new();
         let mut sold: Vec<(usize, usize)> = Vec::new();
-        for instance_type in types {
+        let mut name = 0;
+        for (number, instance_type) in types.iter().enumerate() {
+            name += usize::from(number > 0 && types[number - 1].name != instance_type.name);
             for (allocatable, offerings) in groups(instance_type, reservations) {
                 let mut sales: Vec<Sale> = Vec::new();
                 for offering in offerings {
@@ -147,7 +151,7 @@ impl Catalogue {
                     sales.push(Sale { shape, price: offering.price, capacity_type, reservation });
                 }
                 sales.sort_by_key(|sale| (sale.price, sale.shape));
-                self.machines.push(Machine { instance_type: (*instance_type).clone(), sales, allocatable });
+                self.machines.push(Machine { instance_type: (*instance_type).clone(), name, sales, allocatable });
             }
         }
         self.shapes.iter_mut().for_each(|shape| shape.machines = Bits::empty(self.machines.len()));

@@ -5,15 +5,15 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use model::labels::HOSTNAME;
-use model::pod::{Pod, Wants, soft_taint_toleration};
+use model::pod::{Pod, soft_taint_toleration};
 use model::requirements::Requirements;
-use model::taints::{Toleration, first_hard_untolerated};
+use model::taints::Toleration;
 use model::topology::PodTerm;
 
-use super::bits::Bits;
 use super::hash::Fnv;
 use super::limits::Limits;
-use super::topology::{Footprint, GroupId, Reach, Rule, Topology};
+use super::reach::{Reach, Reaches};
+use super::topology::{Footprint, GroupId, Rule, Topology};
 use super::wishes::{Domains, Wish, ladder};
 use super::words::{Key, Mask};
 use super::world::World;
@@ -111,7 +111,9 @@ impl<'a> Class<'a> {
         wishes: &[Wish<'_>],
         (sets, reaches): (&mut MaskSets, &mut Reaches<'a>),
     ) -> Self {
-        let reach = reaches.of(world, limits, pod);
+        // Only spreads ask how far a pod can reach.
+        let spreads = wishes.iter().any(|wish| !wish.spread.is_empty());
+        let reach = if spreads { reaches.of(world, limits, pod) } else { Rc::default() };
         let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach, sets)).collect();
         let footprint = Footprint { counted_in: Vec::new(), owns: topology.owned(world, pod) };
         // Nobody brings room along: a negative request is none.
@@ -178,71 +180,5 @@ impl Rung {
         };
         let (labels, domains) = (wish.labels.clone(), wish.domains);
         Self { labels, masks, places, tolerations, rules, domains, keys: Vec::new() }
-    }
-}
-
-/// What was found out for pods that ask the same of nodes.
-#[derive(Default)]
-struct Reaches<'a>(BTreeMap<u64, Vec<(&'a Wants, Rc<Reach>)>>);
-
-impl<'a> Reaches<'a> {
-    fn of(&mut self, world: &World<'_>, limits: &Limits, pod: &'a Pod) -> Rc<Reach> {
-        let wants = &pod.wants;
-        let mut hasher = Fnv::default();
-        (&wants.selector, &wants.terms, &wants.tolerations).hash(&mut hasher);
-        let slot = self.0.entry(hasher.finish()).or_default();
-        let is_same = |other: &Wants| {
-            other.selector == wants.selector && other.terms == wants.terms && other.tolerations == wants.tolerations
-        };
-        if let Some((_, known)) = slot.iter().find(|(other, _)| is_same(other)) {
-            return known.clone();
-        }
-        let found = Rc::new(reach(world, limits, pod));
-        slot.push((wants, found.clone()));
-        found
-    }
-}
-
-/// What the labels of a new node could be that takes such a pod.
-///
-/// This is what spreads count domains by, so it goes by what the scheduler insists on: any one of the required terms, and
-/// no preference, neither the pod's nor a soft taint's.
-fn reach(world: &World<'_>, limits: &Limits, pod: &Pod) -> Reach {
-    let keys = world.words.key_count();
-    let mut reach = Reach { states: (0..keys).map(|key| Bits::empty(world.words.state_count(key))).collect() };
-    let alternatives = pod.wants.selector.with_any_of(&pod.wants.terms);
-    let alternatives: Vec<Vec<Mask>> = alternatives.iter().map(|labels| world.words.masks(labels)).collect();
-    for number in 0..world.templates.len() {
-        let template = &world.templates[number];
-        let mut machines = template.machines.clone();
-        limits.keep_affordable(world, number, None, &mut machines);
-        let taints = &template.pool.template.taints;
-        if machines.is_empty() || first_hard_untolerated(taints, &pod.wants.tolerations).is_some() {
-            continue;
-        }
-        for masks in &alternatives {
-            reach.add(world, &template.states, &machines, masks);
-        }
-    }
-    reach
-}
-
-impl Reach {
-    fn add(&mut self, world: &World<'_>, states: &[Bits], machines: &Bits, masks: &[Mask]) {
-        let mut left = states.to_vec();
-        masks.iter().for_each(|mask| left[mask.key].keep(&mask.states));
-        let mut machines = machines.clone();
-        masks.iter().for_each(|mask| machines.keep(&world.machines.with_states(mask.key, &left[mask.key])));
-        let shapes = world.machines.shapes_for(|key| &left[key]);
-        machines.keep(&world.machines.on_sale_in(&shapes));
-        if machines.is_empty() {
-            return;
-        }
-        for (key, reached) in self.states.iter_mut().enumerate() {
-            let mut of_template = left[key].clone();
-            of_template.keep(&world.machines.states_of(key, &machines));
-            of_template.keep(&world.machines.states_on_sale(key, &shapes, &world.words));
-            reached.add_all(&of_template);
-        }
     }
 }

@@ -4,6 +4,8 @@
 //! beside all its other claims. So the limits hold whichever machine the cloud picks, and a claim that could be large does
 //! not keep others from being made.
 
+use std::rc::Rc;
+
 use model::node::{Node, Progress};
 use model::pool::BrokenLimit;
 use model::resources::{Resource, Resources};
@@ -23,7 +25,7 @@ struct Left {
     nodes: Option<i64>,
     resources: Vec<(Resource, i64)>,
     /// What each machine has of each.
-    capacities: Vec<Vec<i64>>,
+    capacities: Rc<Vec<Vec<i64>>>,
     /// The most of each that any machine of the template has.
     largest: Vec<i64>,
 }
@@ -54,7 +56,7 @@ impl Limits {
             let largest = |column: &Vec<i64>| template.machines.iter().map(|machine| column[machine]).max();
             Left {
                 largest: capacities.iter().map(|column| largest(column).unwrap_or(0)).collect(),
-                capacities,
+                capacities: Rc::new(capacities),
                 nodes: limits.nodes.map(|limit| limit.saturating_sub(count)),
                 resources: limits
                     .resources

@@ -17,6 +17,8 @@ use super::lift::Lift;
 use super::words::Key;
 use super::world::World;
 
+const KINDS: [CapacityType; 3] = [CapacityType::Reserved, CapacityType::Spot, CapacityType::OnDemand];
+
 /// The types that a claim lists, in the ways that it can buy them.
 pub(crate) struct Listing {
     /// Cheapest first.
@@ -31,20 +33,26 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(world: &World<'_>, held: &BTreeSet<ReservationId>, shapes: &Bits, machines: &Bits) -> Self {
-        let name = |machine: usize| &world.machines.all[machine].instance_type.name;
+        let all = world.machines.all;
+        let name = |machine: usize| &all[machine].instance_type.name;
         let prices = priced(world, Some(held), shapes, machines);
-        let types: Arc<[TypeName]> = prices.iter().map(|(_, machine)| name(*machine).clone()).collect();
-        let listed: BTreeSet<&TypeName> = types.iter().collect();
-        let kept = machines.iter().filter(|machine| listed.contains(name(*machine)));
-        let sales = kept.flat_map(|machine| sales(world, Some(held), machine, shapes));
-        let capacity_types: BTreeSet<CapacityType> = sales.filter_map(|sale| sale.capacity_type).collect();
+        let listed: Bits = prices.iter().map(|(_, machine)| all[*machine].name).collect();
+        let kept = machines.iter().filter(|machine| listed.contains(all[*machine].name));
+        let kinds = kept.flat_map(|machine| sales(world, Some(held), machine, shapes)).filter_map(|s| s.capacity_type);
+        let kinds = kinds.fold([false; 3], |mut seen, kind| {
+            seen[kind as usize] = true;
+            seen
+        });
+        let kinds = KINDS.into_iter().filter(|kind| kinds[*kind as usize]);
+        let one_of_each: Bits = prices.iter().map(|(_, machine)| *machine).collect();
         Self {
-            type_names: Requirement::one_of(types.iter().map(TypeName::shared)),
-            capacity_types: Requirement::one_of(capacity_types.iter().map(|kind| kind.as_str().into())),
+            types: prices.iter().map(|(_, machine)| name(*machine).clone()).collect(),
+            // Machines are numbered by name; what comes in order is put in order quickly.
+            type_names: Requirement::one_of(one_of_each.iter().map(|machine| name(machine).shared())),
+            capacity_types: Requirement::one_of(kinds.map(|kind| kind.as_str().into())),
             cheapest: prices.first().map(|(price, _)| *price),
             runner_up: prices.get(1).map(|(price, machine)| (name(*machine).clone(), *price)),
-            machines: prices.iter().map(|(_, machine)| *machine).collect(),
-            types,
+            machines: one_of_each,
         }
     }
 }
@@ -118,8 +126,8 @@ fn priced(
     let mut prices: Vec<(Price, usize)> = machines.iter().filter_map(price).collect();
     prices.sort_unstable();
     // Machines are numbered by name, so equal names are neighbours at one price, and the first price is the least.
-    let mut seen: BTreeSet<&TypeName> = BTreeSet::new();
-    prices.retain(|(_, machine)| seen.insert(&world.machines.all[*machine].instance_type.name));
+    let mut seen = Bits::empty(world.machines.all.len());
+    prices.retain(|(_, machine)| !seen.replace(world.machines.all[*machine].name));
     prices.truncate(world.snapshot.policy.max_types_per_claim);
     prices
 }

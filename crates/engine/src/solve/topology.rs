@@ -19,6 +19,7 @@ use model::topology::{PodTerm, Policy, Spread};
 use self::group::{Company, Counter, Group, Identity, Reliance};
 use super::bits::Bits;
 use super::hash::Fnv;
+use super::reach::Reach;
 use super::sites::Standing;
 use super::wishes::{Domains, Wish};
 use super::words::{Key, OTHER};
@@ -417,18 +418,5 @@ impl Rule {
                 *group
             }
         }
-    }
-}
-
-/// The label states that a pod could get on a new node.
-pub(crate) struct Reach {
-    pub(crate) states: Vec<Bits>,
-}
-
-impl Reach {
-    fn states(&self, world: &World<'_>, key: Key) -> Bits {
-        let mut states = self.states[key].clone();
-        states.keep(&world.words.named(key));
-        states
     }
 }

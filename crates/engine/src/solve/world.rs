@@ -1,6 +1,6 @@
 //! The snapshot in numbers: what the solver works on, made once per question.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::ids::NodeName;
@@ -156,7 +156,7 @@ impl<'a> World<'a> {
     }
 
     fn daemon_groups(&self, pool: &Pool, states: &[Bits], machines: &Bits) -> Vec<DaemonGroup> {
-        let daemons: Vec<(&Daemon, Bits)> = self
+        let daemons: Vec<(&'a Daemon, Bits)> = self
             .snapshot
             .daemons
             .values()
@@ -164,14 +164,18 @@ impl<'a> World<'a> {
             .filter(|daemon| first_hard_untolerated(&pool.template.taints, &daemon.tolerations).is_none())
             .map(|daemon| (&**daemon, self.machines_of_daemon(daemon, states, machines)))
             .collect();
-        let mut groups: BTreeMap<Vec<bool>, Bits> = BTreeMap::new();
-        for machine in machines.iter() {
-            let running: Vec<bool> = daemons.iter().map(|(_, suited)| suited.contains(machine)).collect();
-            groups.entry(running).or_insert_with(|| Bits::empty(self.machines.all.len())).insert(machine);
+        let mut groups: Vec<(Bits, Vec<&Daemon>)> = vec![(machines.clone(), Vec::new())];
+        for (daemon, suited) in daemons {
+            let split = |(machines, running): (Bits, Vec<&'a Daemon>)| {
+                let (mut with, mut without) = (machines.clone(), machines);
+                with.keep(&suited);
+                without.retain(|machine| !suited.contains(machine));
+                let more = running.iter().copied().chain([daemon]).collect();
+                [(without, running), (with, more)].into_iter().filter(|(machines, _)| !machines.is_empty())
+            };
+            groups = groups.into_iter().flat_map(split).collect();
         }
-        let group = |(running, machines): (Vec<bool>, Bits)| {
-            let running: Vec<&Daemon> =
-                daemons.iter().zip(&running).filter(|(_, runs)| **runs).map(|(d, _)| d.0).collect();
+        let group = |(machines, running): (Bits, Vec<&Daemon>)| {
             let requests = running.iter().fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
             let ports = running.iter().flat_map(|daemon| daemon.ports.iter().cloned()).collect();
             DaemonGroup { machines, requests: self.amounts(&requests), ports }
