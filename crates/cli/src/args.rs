@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
+use controllers::settings::Flags;
 
 /// A node autoscaler for Kubernetes that speaks Karpenter's API.
 #[derive(Debug, Parser)]
@@ -17,6 +18,35 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Crds(Crds),
+    Controller(Box<Controller>),
+}
+
+/// Run the autoscaler: out of a cluster with a kubeconfig, in one with its service account.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Controller {
+    /// The cloud that machines come from.
+    #[arg(long, value_enum)]
+    pub(crate) provider: Cloud,
+    /// What the simulated cloud sells: `ec2:REGION` for what EC2 sells there, with its prices [default: kwok's own types].
+    #[arg(long, value_name = "CATALOG", conflicts_with = "instance_types_file_path")]
+    pub(crate) catalog: Option<String>,
+    /// A file in the reference's format that lists what the simulated cloud sells.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) instance_types_file_path: Option<PathBuf>,
+    /// The file that names the cluster [default: KUBECONFIG, then ~/.kube/config, then the pod's service account].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of that file to use.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) flags: Flags,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Cloud {
+    /// Simulated machines, for kwok to play the kubelet of.
+    Kwok,
 }
 
 /// Print the custom resource definitions as YAML, or bring them into a cluster.

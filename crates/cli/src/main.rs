@@ -7,6 +7,7 @@
 //! standard error that says what was tried and what to do.
 
 mod args;
+mod controller;
 mod crds;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
 fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Crds(command) => crds::run(&command),
+        Command::Controller(command) => controller::run(*command),
     }
 }
 

@@ -32,6 +32,7 @@ pub mod error;
 pub mod events;
 mod facts;
 mod failpoint;
+mod http;
 pub mod metrics;
 pub mod pools;
 mod provision;
@@ -43,8 +44,10 @@ mod wakers;
 mod zones;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use runtime::http::Server;
 use runtime::{Election, RuntimeError, Stop, Tasks};
 
 use controller::Duties;
@@ -70,10 +73,18 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     duties
 }
 
+/// How the process meets others: its rivals for the Lease, and those who ask how it is.
+#[derive(Default)]
+pub struct Front {
+    pub election: Option<Election>,
+    pub metrics: Option<Server>,
+    pub probes: Option<Server>,
+}
+
 /// The whole process: everything that runs, until the stop is given or something fails.
 ///
 /// Without an election it leads at once. Watching starts with leading, unless the operator wants a warm stand-by.
-pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Result<(), RuntimeError> {
+pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeError> {
     // Every duty hears of facts from the first one on; what it hears before it leads waits in its queue.
     let duties = duties(&ctx);
     let provisioner = Provisioner::new(&ctx);
@@ -86,15 +97,21 @@ pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Resul
             Ok::<(), RuntimeError>(())
         });
     }
+    let is_watching = Arc::new(AtomicBool::new(false));
+    http::spawn(&ctx, front.metrics, front.probes, &is_watching, &mut tasks);
     let is_warm = ctx.settings.watches_before_leading;
     if is_warm {
+        is_watching.store(true, Ordering::Relaxed);
         facts::spawn(&ctx, &mut tasks);
     }
     let leading = {
         let (ctx, stop) = (ctx.clone(), stop.clone());
         async move {
-            let work = || lead(ctx, Work { duties, provisioner }, stop.child_token(), is_warm);
-            match election {
+            let work = || {
+                let is_new = !is_watching.swap(true, Ordering::Relaxed);
+                lead(ctx, Work { duties, provisioner, watches: is_new }, stop.child_token())
+            };
+            match front.election {
                 Some(election) => election.lead(&stop, work).await,
                 None => work().await,
             }
@@ -108,11 +125,15 @@ pub async fn run(ctx: Arc<Ctx>, election: Option<Election>, stop: Stop) -> Resul
 struct Work {
     duties: Duties,
     provisioner: Provisioner,
+    /// Whether watching begins only now.
+    watches: bool,
 }
 
-async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop, is_watching: bool) -> Result<(), RuntimeError> {
+async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError> {
+    let held = metrics::LeaseHeld { name: ctx.settings.lease_name.clone() };
+    ctx.metrics.leader.get_or_create(&held).set(1.0);
     let mut tasks = Tasks::new(stop);
-    if !is_watching {
+    if work.watches {
         facts::spawn(&ctx, &mut tasks);
     }
     work.duties.spawn(&mut tasks);

@@ -16,7 +16,7 @@ use std::time::Duration;
 use api::NodePool;
 use cluster::Duty;
 use cluster::store::Batch;
-use engine::solve::{Question, solve};
+use engine::solve::{Catalogue, Question, solve_with};
 use model::ids::PoolName;
 use model::plan::Plan;
 use model::pod::Pod;
@@ -52,6 +52,8 @@ pub(crate) struct Provisioner {
     cloud: Metered,
     /// How many steps of the engine fit into the longest time.
     effort: u64,
+    /// What was on sale at the last pass, in the engine's numbers.
+    catalogue: Option<Arc<Catalogue>>,
 }
 
 /// What one pass decides on, all of one moment.
@@ -71,7 +73,7 @@ impl Provisioner {
                 woken.push(caller.clone());
             }
         });
-        Self { calls, cloud: ctx.cloud.for_controller(NAME), effort: FIRST_EFFORT }
+        Self { calls, cloud: ctx.cloud.for_controller(NAME), effort: FIRST_EFFORT, catalogue: None }
     }
 
     pub(crate) async fn run(mut self, ctx: &Ctx, stop: &Stop) {
@@ -126,9 +128,12 @@ impl Provisioner {
         let progress = report::Progress::begin(ctx, id, pods.len());
         let (snapshot, effort, cancel) = (batch.snapshot.clone(), self.effort, Cancel::default());
         let start = Instant::now();
+        let kept = self.catalogue.take();
         let work = ctx.compute.run(&cancel, move |cancel| {
+            let kept = kept.filter(|kept| kept.is_of(&snapshot));
+            let catalogue = kept.unwrap_or_else(|| Arc::new(Catalogue::of(&snapshot)));
             let question = Question { pods: pods.iter().map(|pod| &**pod).collect(), without: BTreeSet::new(), effort };
-            solve(&snapshot, &question, cancel.flag())
+            (solve_with(&catalogue, &snapshot, &question, cancel.flag()), catalogue)
         });
         let mut work = std::pin::pin!(work);
         let plan = loop {
@@ -143,7 +148,8 @@ impl Provisioner {
                 }
             }
         };
-        let plan = plan.doing("planning")?;
+        let (plan, catalogue) = plan.doing("planning")?;
+        self.catalogue = Some(catalogue);
         self.measure(plan.steps, start.elapsed());
         Ok(plan)
     }

@@ -93,7 +93,7 @@ impl World {
             tokio::time::sleep(time).await;
             stop.cancel();
         };
-        let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), None, stop.clone()), end);
+        let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), crate::Front::default(), stop.clone()), end);
         ended.unwrap();
     }
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Any error of a task that is not ours.
@@ -26,6 +27,10 @@ pub enum RuntimeError {
     LeaseLost { lease: String, reason: String },
     #[error("cannot listen on {address}; is another process using it?")]
     Listen { address: SocketAddr, source: std::io::Error },
+    #[error("cannot write logs to {}", path.display())]
+    LogFile { path: PathBuf, source: std::io::Error },
+    #[error("logs are written already")]
+    LogInstalled,
     #[error("the server on {address} failed")]
     Serve { address: SocketAddr, source: std::io::Error },
 }

@@ -1,8 +1,8 @@
 //! # runtime
 //!
 //! Purpose: plumbing for a controller process that has never heard of autoscaling: connecting, watching, leading, queueing
-//! work, running tasks, computing, telling time, drawing lots, recording events, and answering probes and scrapes.
-//! May touch: kube's client, tokio, signals, the file that names the cluster, the wall clock, entropy.
+//! work, running tasks, computing, telling time, drawing lots, recording events, logging, and answering probes and scrapes.
+//! May touch: kube's client, tokio, signals, the file that names the cluster, files for logs, the wall clock, entropy.
 //! Must not touch: any other room, any autoscaling word.
 //! Invariants: whatever is nondeterministic enters the process here and nowhere else; on one thread with a paused clock, a
 //! seed and an in-memory server, everything here but `http` and the signals behaves the same on every run; requests that we
@@ -16,6 +16,7 @@ pub mod error;
 pub mod http;
 pub mod lease;
 pub mod limit;
+pub mod log;
 pub mod metrics;
 pub mod patch;
 pub mod queue;

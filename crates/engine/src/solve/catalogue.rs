@@ -187,6 +187,11 @@ impl Catalogue {
         Menu { types: pool.instance_types.clone(), machines }
     }
 
+    /// Whether it was made from just what the pools of this snapshot are offered, and is worth keeping.
+    pub fn is_of(&self, snapshot: &Snapshot) -> bool {
+        self.has_types_of(&usable_pools(snapshot))
+    }
+
     /// Whether these pools are offered just what this was made from, and the same reservations are spent.
     pub(super) fn fits(&self, pools: &[&Arc<Pool>], reservations: &Reservations) -> bool {
         self.has_types_of(pools) && reservations.stocked() == self.stocked
