@@ -24,13 +24,17 @@ pub fn controller_kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The administrator's kubeconfig with another way to prove who one is.
+/// The administrator's kubeconfig with another way to prove who one is, and the account's own namespace.
 fn with_token(admin: &str, token: &str) -> Result<String> {
     let mut config: serde_json::Value =
         serde_saphyr::from_str(admin).context("reading the administrator's kubeconfig")?;
     let users = config["users"].as_array_mut().context("the administrator's kubeconfig has no users")?;
     for user in users {
         user["user"] = serde_json::json!({"token": token});
+    }
+    let contexts = config["contexts"].as_array_mut().context("the administrator's kubeconfig has no contexts")?;
+    for context in contexts {
+        context["context"]["namespace"] = NAMESPACE.into();
     }
     // JSON is YAML.
     Ok(config.to_string())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::Cluster;
 
@@ -34,11 +34,11 @@ impl Dovetail {
     }
 }
 
-/// Cargo puts tests into `deps`, one folder below the binaries.
-fn binary() -> Result<PathBuf> {
-    let test = std::env::current_exe().context("finding the running test")?;
-    let folder = test.parent().and_then(|deps| deps.parent()).context("the test lies in no target folder")?;
-    let binary = folder.join("dovetail");
-    ensure!(binary.exists(), "{} does not exist; run `make e2e`, which builds it", binary.display());
-    Ok(binary)
+/// Cargo puts programs into one folder, and tests into `deps` below it.
+pub(crate) fn binary() -> Result<PathBuf> {
+    let this = std::env::current_exe().context("finding the running program")?;
+    let folders = this.ancestors().skip(1).take(2).map(|folder| folder.join("dovetail"));
+    let candidates: Vec<PathBuf> = folders.collect();
+    let found = candidates.iter().find(|path| path.is_file()).cloned();
+    found.with_context(|| format!("{} does not exist; run `make e2e`, which builds it", candidates[0].display()))
 }
