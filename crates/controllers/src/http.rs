@@ -22,7 +22,7 @@ pub(crate) fn spawn(
 ) {
     if let Some(server) = metrics {
         let scraped = ctx.clone();
-        let routes = Routes::default().metrics(move || scraped.metrics.encode());
+        let routes = Routes::default().metrics(move || scraped.metrics.scrape(&scraped));
         tasks.spawn("metrics", server.run(routes, tasks.stop()));
     }
     if let Some(server) = probes {
