@@ -135,6 +135,15 @@ pub fn insufficient_capacity(claim: &NodeClaim, error: &str) -> Note {
     Note::warning(regarding, "InsufficientCapacityError", message).dedupe([uid])
 }
 
+/// The reference has this event and never sends it.
+pub fn node_class_not_ready(claim: &NodeClaim, error: &str) -> Note {
+    let regarding = claim.object_ref(&());
+    let error: String = error.chars().take(MOST_ERROR_CHARS).collect();
+    let message = format!("NodeClaim {} event: {error}", name_of(&regarding));
+    let uid = uid_of(&regarding);
+    Note::warning(regarding, "NodeClassNotReady", message).dedupe([uid])
+}
+
 pub fn unregistered_taint_missing(claim: &NodeClaim) -> Note {
     let regarding = claim.object_ref(&());
     let message = "Missing karpenter.sh/unregistered taint which prevents registration related race conditions on \

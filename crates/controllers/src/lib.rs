@@ -28,11 +28,15 @@ mod claims;
 mod conditions;
 pub mod controller;
 pub mod ctx;
+mod disrupted;
+mod drain;
 pub mod error;
 pub mod events;
 mod facts;
 mod failpoint;
+mod gc;
 mod http;
+mod lifecycle;
 pub mod metrics;
 pub mod pools;
 mod provision;
@@ -41,6 +45,7 @@ pub mod settings;
 mod testing;
 mod upkeep;
 mod wakers;
+mod write;
 mod zones;
 
 use std::sync::Arc;
@@ -70,6 +75,11 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     if ctx.settings.observes_cluster_state {
         duties.add(conditions::Conditions::default());
     }
+    duties.add(lifecycle::Lifecycle::default());
+    let evictions = Arc::new(drain::Evictions::default());
+    let queue = duties.add(drain::EvictionQueue::new(evictions.clone()));
+    duties.add(drain::NodeTermination::new(evictions, queue));
+    duties.add(gc::Collection);
     duties
 }
 

@@ -4,6 +4,7 @@
 //! then a duty's `tick(&world.ctx, &key, &world.id())` is one look. `world.run(duration)` runs the whole process instead.
 
 mod apiserver;
+mod cloud;
 mod objects;
 mod tests;
 
@@ -18,6 +19,7 @@ use runtime::{Clock, Compute, Recorder, Rng, Stop};
 use serde_json::{Value, json};
 
 pub(crate) use apiserver::{ApiServer, Trouble};
+pub(crate) use cloud::Scripted;
 pub(crate) use objects::{merged, node_class, node_pool, pending_pod, pod_on};
 
 use crate::controller::TickId;
@@ -44,7 +46,26 @@ impl World {
         Self::selling(settings, Assortment::Menu(Menu::generated()))
     }
 
+    /// With a cloud that does what a test says.
+    pub(crate) fn scripted() -> (Self, Scripted) {
+        let mut scripted = None;
+        let world = Self::around(Settings::default(), Assortment::Menu(Menu::generated()), |kwok| {
+            let cloud = Scripted::new(kwok);
+            scripted = Some(cloud.clone());
+            Arc::new(cloud)
+        });
+        (world, scripted.unwrap())
+    }
+
     pub(crate) fn selling(settings: Settings, assortment: Assortment) -> Self {
+        Self::around(settings, assortment, |kwok| Arc::new(kwok))
+    }
+
+    fn around(
+        settings: Settings,
+        assortment: Assortment,
+        wrap: impl FnOnce(Kwok) -> Arc<dyn provider::CloudProvider>,
+    ) -> Self {
         let clock = Clock::virtual_from(EPOCH.parse().unwrap());
         let server = ApiServer::new(clock.clone());
         let (client, rng) = (server.client(), Rng::new(1));
@@ -53,7 +74,7 @@ impl World {
         let metrics = Arc::new(Metrics::default());
         let ctx = Ctx::new(Parts {
             client,
-            cloud: Metered::new(Arc::new(cloud.clone()), metrics.clone()),
+            cloud: Metered::new(wrap(cloud.clone()), metrics.clone()),
             recorder: Recorder::new("karpenter", clock.clone(), rng.fork("events")),
             clock,
             metrics,
@@ -95,6 +116,14 @@ impl World {
         };
         let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), crate::Front::default(), stop.clone()), end);
         ended.unwrap();
+    }
+
+    /// Writes the events that were published since, for tests that do not run the process, and gives back all there are.
+    pub(crate) async fn told(&self) -> Vec<(String, String)> {
+        let stop = Stop::new();
+        stop.cancel();
+        self.ctx.recorder.run(self.ctx.client.clone(), &stop).await;
+        self.events()
     }
 
     /// The reasons and messages of all events that were written, in the order of time.

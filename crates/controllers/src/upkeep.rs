@@ -61,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::World;
+    use crate::testing::{World, node_class};
 
     fn claim(name: &str) -> NodeClaim {
         serde_json::from_value(json!({
@@ -92,6 +92,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_whole_process_watches_syncs_and_ends_when_it_is_asked_to() {
         let world = World::new();
+        world.put(node_class("default"));
         world.put(serde_json::to_value(claim("real")).unwrap());
         world.run(Duration::from_secs(3)).await;
         assert!(world.ctx.store().is_synced());

@@ -69,7 +69,7 @@ pub trait CloudProvider: Send + Sync {
     /// One machine; `NotFound` when it is gone or was never there.
     fn get<'a>(&'a self, id: &'a ProviderId) -> Answer<'a, Instance>;
 
-    /// Every machine that it has, in the order of ids.
+    /// Every machine that it has for this cluster, in the order of ids. One whose claim is gone will be ended.
     fn list(&self) -> Answer<'_, Vec<Instance>>;
 
     /// Asks for a machine's end. To be repeated until it answers `Gone`, which it also does for a machine that never was.

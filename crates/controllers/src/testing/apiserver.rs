@@ -53,6 +53,8 @@ pub(crate) enum Trouble {
     Refuses(u16),
     /// It is carried out, and its answer is an error.
     LosesReply,
+    /// What an API server says to the eviction of a pod that has two budgets.
+    SeveralBudgets,
 }
 
 /// One request, for tests that count or look.
@@ -168,6 +170,11 @@ impl ApiServer {
         let trouble = position.map(|position| state.trouble.remove(position).1);
         if let Some(Trouble::Refuses(code)) = trouble {
             return Ok(answer(failure(code, "refused")));
+        }
+        if let Some(Trouble::SeveralBudgets) = trouble {
+            let text =
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Ok(answer(failure(500, text)));
         }
         let Some(place) = place(head.uri.path()).filter(|place| !state.absent.contains(&place.kind)) else {
             return Ok(answer(failure(404, "NotFound")));

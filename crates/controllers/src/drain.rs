@@ -1,0 +1,320 @@
+//! The end of a Node of ours: taint, drain, volumes, machine, and then the Node itself.
+//!
+//! The engine says what is next; pods are made to leave by the eviction queue, so that one stubborn pod does not hold up the
+//! look at its node.
+
+mod evict;
+mod queue;
+mod release;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::NodeClaim;
+use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
+use api::labels::{EXCLUDE_BALANCERS, TERMINATION_FINALIZER, taints};
+use cluster::Duty;
+use cluster::lower::claim::{deadline_of, is_ready};
+use engine::drain::{Drain, Leaving, NodeStep, Volumes, next_step};
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::ResourceExt;
+use model::ids::NodeName;
+use model::time::Instant;
+use provider::{CloudProvider, ProviderId, Termination};
+use runtime::{Backoff, Next, Queue};
+
+pub(crate) use queue::{EvictionQueue, Evictions};
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::{Ctx, instant, timestamp};
+use crate::disrupted::pool_of;
+use crate::error::{ControllerError, Doing};
+use crate::lifecycle::{ASK_AGAIN, INSTANCE_TERMINATING, UNSYNCED};
+use crate::metrics::ByPool;
+use crate::settings::{Settings, Workers};
+use crate::{events, write};
+
+const DRAINED: &str = "Drained";
+const VOLUMES_DETACHED: &str = "VolumesDetached";
+/// Pods, attachments and claims wake their node when they change; this is for changes that nobody tells us of.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+pub(crate) struct NodeTermination {
+    evictions: Arc<Evictions>,
+    queue: Queue<engine::drain::Order>,
+}
+
+impl NodeTermination {
+    pub(crate) fn new(evictions: Arc<Evictions>, queue: Queue<engine::drain::Order>) -> Self {
+        Self { evictions, queue }
+    }
+}
+
+/// A Node that is to go, and its claim, as they are and as the claim shall be.
+struct Parting {
+    node: Arc<Node>,
+    stored: Option<Arc<NodeClaim>>,
+    claim: Option<NodeClaim>,
+}
+
+impl Controller for NodeTermination {
+    type Key = NodeName;
+    const NAME: &'static str = "node.termination";
+
+    fn wakes_for(call: &Duty) -> Option<NodeName> {
+        match call {
+            Duty::Node(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    fn workers(settings: &Settings) -> usize {
+        Workers::TERMINATION.at(settings.cpu_requests)
+    }
+
+    fn backoff() -> Backoff {
+        Backoff::new(Duration::from_millis(100), Duration::from_secs(10))
+    }
+
+    async fn tick(&self, ctx: &Ctx, name: &NodeName, _id: &TickId) -> Result<Next, ControllerError> {
+        if !ctx.store().is_synced() {
+            return Ok(Next::After(UNSYNCED));
+        }
+        let Some(mut parting) = Parting::open(ctx, name) else { return Ok(Next::OnChange) };
+        parting.end_claim(ctx).await?;
+        if parting.has_lost_its_machine(ctx).await? {
+            return release::release(ctx, &parting).await;
+        }
+        let deadline = parting.deadline(ctx);
+        parting.close(ctx).await?;
+        let end = self.part(ctx, &mut parting, deadline).await;
+        if let Ok(Next::OnChange) = end {
+            // The Node is gone, and its claim looks after itself.
+            return end;
+        }
+        let written = parting.write(ctx).await;
+        let next = end?;
+        written?;
+        Ok(next)
+    }
+}
+
+impl NodeTermination {
+    async fn part(&self, ctx: &Ctx, parting: &mut Parting, deadline: Option<Instant>) -> Result<Next, ControllerError> {
+        let now = ctx.now();
+        let leaving = parting.leaving(ctx, deadline);
+        match next_step(&leaving, now) {
+            NodeStep::Drain(drain) => {
+                parting.say(ctx, DRAINED, ConditionStatus::Unknown, "Draining", "");
+                self.order(ctx, parting, &drain, deadline);
+                Ok(look_again(drain.until, now))
+            }
+            NodeStep::Linger { until } => {
+                parting.say(ctx, DRAINED, ConditionStatus::Unknown, "Draining", "");
+                Ok(Next::After(until.since(now)))
+            }
+            NodeStep::AwaitVolumes { attachments, until } => {
+                parting.note_drained(ctx);
+                let names: Vec<&str> = attachments.iter().map(|name| &**name).collect();
+                ctx.recorder.publish(events::awaiting_volume_detachment(&parting.node, &names));
+                let reason = "AwaitingVolumeDetachment";
+                parting.say(ctx, VOLUMES_DETACHED, ConditionStatus::Unknown, reason, "");
+                Ok(look_again(until, now))
+            }
+            NodeStep::Terminate { volumes } => {
+                parting.note_drained(ctx);
+                parting.note_volumes(ctx, volumes);
+                parting.terminate(ctx).await
+            }
+        }
+    }
+
+    /// Hands the pods that are to go to the eviction queue, and says how many are waited for.
+    fn order(&self, ctx: &Ctx, parting: &Parting, drain: &Drain, deadline: Option<Instant>) {
+        for order in &drain.orders {
+            self.evictions.add(order, &parting.name(), deadline);
+            self.queue.push(order.clone());
+        }
+        let why = format!("{} pods are waiting to be evicted", drain.waiting.len());
+        tracing::debug!(Node = %parting.name(), waiting = ?drain.waiting, "draining");
+        ctx.recorder.publish(events::failed_draining(&parting.node, &why));
+    }
+}
+
+impl Parting {
+    /// `None` unless the Node is ours, on its way out and held by us.
+    fn open(ctx: &Ctx, name: &NodeName) -> Option<Self> {
+        let store = ctx.store();
+        let node = store.node(name)?.clone();
+        let is_held = node.finalizers().iter().any(|name| name == TERMINATION_FINALIZER);
+        let is_ours = store.settings().classes.owns_node(&node);
+        if node.metadata.deletion_timestamp.is_none() || !is_held || !is_ours {
+            return None;
+        }
+        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).unwrap_or_default();
+        let claims: Vec<&NodeName> = store.claims_with_id(id).collect();
+        // Two claims of one machine: nobody knows which of them means it, so neither is touched.
+        let stored = match *claims {
+            [only] => store.claim(only).cloned(),
+            _ => None,
+        };
+        Some(Self { node, claim: stored.as_deref().cloned(), stored })
+    }
+
+    fn name(&self) -> NodeName {
+        NodeName::from(self.node.name_any())
+    }
+
+    fn provider_id(&self) -> Option<ProviderId> {
+        let id = self.node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+        id.filter(|id| !id.is_empty()).map(ProviderId::from)
+    }
+
+    /// Who deletes a Node means the machine; its claim goes with it.
+    async fn end_claim(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+        let Some(claim) = self.stored.as_ref().filter(|claim| claim.metadata.deletion_timestamp.is_none()) else {
+            return Ok(());
+        };
+        write::delete(ctx, &**claim).await?;
+        let name = NodeName::from(claim.name_any());
+        self.stored = ctx.store().claim(&name).cloned();
+        self.claim = self.stored.as_deref().cloned();
+        Ok(())
+    }
+
+    /// A machine that is no more cannot be drained. While the kubelet reports, no list of a cloud says otherwise.
+    async fn has_lost_its_machine(&self, ctx: &Ctx) -> Result<bool, ControllerError> {
+        let Some(id) = self.provider_id().filter(|_| !is_ready(&self.node)) else { return Ok(false) };
+        match ctx.cloud.for_controller(NodeTermination::NAME).get(&id).await {
+            Ok(_) => Ok(false),
+            Err(error) if error.reaction() == provider::Reaction::AlreadyGone => Ok(true),
+            Err(error) => Err(error).doing(format!("asking for the machine of node {}", self.name())),
+        }
+    }
+
+    fn deadline(&self, ctx: &Ctx) -> Option<Instant> {
+        let found = deadline_of(self.claim.as_ref()?);
+        for oddity in &found.oddities {
+            tracing::warn!(%oddity, "an object cannot be understood in full");
+        }
+        if let Some(deadline) = found.value {
+            let note = events::node_termination_grace_period_expiring(&self.node, timestamp(deadline));
+            ctx.recorder.publish(note);
+        }
+        found.value
+    }
+
+    /// Keeps pods and the load balancers' traffic from coming.
+    async fn close(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+        let mut closed = Node::clone(&self.node);
+        let present = closed.spec.get_or_insert_default().taints.get_or_insert_default();
+        let is_it = |taint: &Taint| taint.key == taints::DISRUPTED && taint.effect == "NoSchedule";
+        let is_new = !present.iter().any(is_it);
+        if is_new {
+            present.retain(|taint| taint.key != taints::DISRUPTED);
+            let (key, effect) = (taints::DISRUPTED.to_owned(), "NoSchedule".to_owned());
+            present.push(Taint { key, effect, ..Taint::default() });
+        }
+        closed.labels_mut().entry(EXCLUDE_BALANCERS.to_owned()).or_insert_with(|| "karpenter".to_owned());
+        self.node = Arc::new(write::node(ctx, &self.node, &closed).await?);
+        if is_new {
+            let claim = self.claim.as_ref().map(NodeClaim::name_any);
+            tracing::info!(
+                Node = %self.name(), NodeClaim = claim,
+                taint.Key = taints::DISRUPTED, taint.Value = "", taint.Effect = "NoSchedule", "tainted node"
+            );
+        }
+        Ok(())
+    }
+
+    fn leaving(&mut self, ctx: &Ctx, deadline: Option<Instant>) -> Leaving {
+        let now = ctx.now();
+        let draining_since = self.claim.as_ref().and_then(|claim| {
+            let conditions = claim.status.iter().flat_map(|status| &status.conditions);
+            match conditions.into_iter().find(|condition| condition.type_ == DRAINED) {
+                // Not said yet, so it begins now.
+                None => Some(now),
+                Some(said) if said.status == ConditionStatus::Unknown => Some(instant(said.last_transition_time.0)),
+                Some(_) => None,
+            }
+        });
+        let (store, name) = (ctx.store(), self.name());
+        Leaving { guests: store.guests_on(&name), attached: store.attached_to(&name), deadline, draining_since }
+    }
+
+    fn conditions<T>(&mut self, ctx: &Ctx, use_them: impl FnOnce(&mut Conditions<'_>) -> T) -> Option<T> {
+        let NodeClaim { metadata, status, .. } = self.claim.as_mut()?;
+        let list = &mut status.get_or_insert_default().conditions;
+        Some(use_them(&mut Conditions::open(ConditionTypes::NODE_CLAIM, metadata, list, ctx.timestamp())))
+    }
+
+    fn say(&mut self, ctx: &Ctx, type_: &str, status: ConditionStatus, reason: &str, message: &str) {
+        self.conditions(ctx, |all| all.set(type_, status, reason, message));
+    }
+
+    fn note_drained(&mut self, ctx: &Ctx) {
+        let is_news = self.conditions(ctx, |all| {
+            let was_true = all.is_true(DRAINED);
+            all.set_true(DRAINED);
+            !was_true
+        });
+        // Without a claim there is nowhere to write it down, and it is counted when the Node goes.
+        if is_news == Some(true) {
+            self.count_drained(ctx);
+        }
+    }
+
+    fn count_drained(&self, ctx: &Ctx) {
+        ctx.metrics.nodes_drained.get_or_create(&ByPool { nodepool: pool_of(&*self.node) }).inc();
+    }
+
+    fn note_volumes(&mut self, ctx: &Ctx, volumes: Volumes) {
+        self.conditions(ctx, |all| match volumes {
+            Volumes::Detached => all.set_true(VOLUMES_DETACHED),
+            Volumes::GivenUp => {
+                let reason = "TerminationGracePeriodElapsed";
+                all.set(VOLUMES_DETACHED, ConditionStatus::False, reason, "")
+            }
+        });
+    }
+
+    /// Ends the machine, and then lets go of the Node. Without a claim the machine is left to the cloud's own collection.
+    async fn terminate(&mut self, ctx: &Ctx) -> Result<Next, ControllerError> {
+        let id = self.provider_id().filter(|_| self.claim.is_some());
+        if let Some(id) = id {
+            let cloud = ctx.cloud.for_controller(NodeTermination::NAME);
+            let answer = match cloud.terminate(&id).await {
+                Err(error) if error.reaction() == provider::Reaction::AlreadyGone => Ok(Termination::Gone),
+                other => other,
+            };
+            let answer = answer.doing(format!("terminating the machine of node {}", self.name()))?;
+            self.conditions(ctx, |all| all.set_true(INSTANCE_TERMINATING));
+            if answer == Termination::Going {
+                return Ok(Next::After(ASK_AGAIN));
+            }
+            self.write(ctx).await?;
+        } else {
+            self.count_drained(ctx);
+        }
+        release::release(ctx, self).await
+    }
+
+    async fn write(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+        let (Some(stored), Some(claim)) = (&self.stored, &self.claim) else { return Ok(()) };
+        match write::claim(ctx, stored, claim).await {
+            Ok(written) => {
+                self.stored = Some(Arc::new(written));
+                self.claim = self.stored.as_deref().cloned();
+                Ok(())
+            }
+            Err(error) if error.is_gone() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn look_again(until: Option<Instant>, now: Instant) -> Next {
+    Next::After(until.map_or(LOOK_AGAIN, |until| until.since(now).min(LOOK_AGAIN)))
+}

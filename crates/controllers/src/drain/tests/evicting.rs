@@ -1,0 +1,196 @@
+use super::*;
+use crate::testing::Trouble;
+
+const EVICTION: &str = "POST /api/v1/namespaces/shop/pods/a/eviction";
+const DELETION: &str = "DELETE /api/v1/namespaces/shop/pods/a";
+
+/// A node with the pod `a`, which was ordered to go.
+async fn ordered(change: Value, claim: Value) -> Stage {
+    let stage = Stage::with([merged(pod("a"), change)]);
+    stage.world.put(claim);
+    stage.tick().await;
+    assert_eq!(stage.ordered(&["a"]), ["a"]);
+    stage
+}
+
+async fn plain() -> Stage {
+    ordered(json!({}), claim_of("n", json!({}))).await
+}
+
+// 02/EV3 02/EV4 02/EV8 02/TE10 02/TE11
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_evicted_by_its_uid_and_told_why() {
+    let unschedulable =
+        json!({"spec": {"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]}});
+    let stage = ordered(unschedulable, claim_of("n", json!({}))).await;
+    assert_eq!(stage.attempt("a").await, Next::OnChange);
+    assert!(!stage.has_pod("a") && stage.evictions.len() == 0);
+    let body = &stage.world.server.asked(EVICTION)[0].body;
+    assert_eq!(body["deleteOptions"], json!({"preconditions": {"uid": "uid-a"}}));
+    assert_eq!((&body["kind"], &body["apiVersion"]), (&json!("Eviction"), &json!("policy/v1")));
+    assert_eq!(stage.told("Evicted").await, ["Evicted pod: Forceful Termination"]);
+    stage.counted(r#"karpenter_pods_eviction_requests_total{code="200"} 1"#);
+    stage.counted(r#"karpenter_pods_drained_total{reason="Forceful Termination"} 1"#);
+
+    let why = json!({"type": "DisruptionReason", "status": "True", "reason": "Drifted", "lastTransitionTime": EPOCH});
+    let stage = ordered(json!({}), claim_of("n", json!({"status": {"conditions": [why]}}))).await;
+    stage.attempt("a").await;
+    assert_eq!(stage.told("Evicted").await, ["Evicted pod: Drifted"]);
+    stage.counted(r#"karpenter_pods_drained_total{reason="Drifted"} 1"#);
+}
+
+// 02/EV1 02/EV2 02/EV12
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_gone_or_another_by_now_is_dropped_in_silence() {
+    for code in [404, 409] {
+        let stage = plain().await;
+        stage.world.server.trouble(EVICTION, Trouble::Refuses(code));
+        assert_eq!(stage.attempt("a").await, Next::OnChange);
+        assert_eq!(stage.evictions.len(), 0);
+        assert!(stage.told("Evicted").await.is_empty());
+        stage.counted(&format!(r#"karpenter_pods_eviction_requests_total{{code="{code}"}} 1"#));
+    }
+    let stage = plain().await;
+    stage.world.server.remove("Pod", "a");
+    assert_eq!(stage.attempt("a").await, Next::OnChange);
+    assert_eq!(stage.evictions.len(), 0, "nothing is left behind");
+    assert!(stage.world.server.asked(EVICTION).is_empty());
+}
+
+// 02/TE21
+#[tokio::test(start_paused = true)]
+async fn a_new_pod_of_the_same_name_is_not_meant() {
+    let stage = plain().await;
+    stage.world.server.remove("Pod", "a");
+    stage.world.put(merged(pod("a"), json!({"metadata": {"uid": "another"}})));
+    assert_eq!(stage.attempt("a").await, Next::OnChange);
+    assert!(stage.has_pod("a") && stage.world.server.asked(EVICTION).is_empty());
+}
+
+// 02/EV5 02/TE14
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_says_no_is_asked_again_later_and_later() {
+    let stage = plain().await;
+    for millis in [100, 200, 400] {
+        stage.world.server.trouble(EVICTION, Trouble::Refuses(429));
+        assert_eq!(stage.attempt("a").await, Next::After(Duration::from_millis(millis)));
+    }
+    assert_eq!(stage.ordered(&["a"]), ["a"]);
+    pass(121).await;
+    stage.world.server.trouble(EVICTION, Trouble::Refuses(429));
+    stage.attempt("a").await;
+    let told = stage.told("FailedDraining").await;
+    assert!(told.contains(&"Failed to drain node, evicting pod violates a PDB (Pod=shop/a)".to_owned()), "{told:?}");
+    stage.tick().await;
+    assert!(stage.has_node("n") && stage.has_pod("a"));
+    stage.attempt("a").await;
+    assert!(!stage.has_pod("a"));
+}
+
+// 02/EV6
+#[tokio::test(start_paused = true)]
+async fn two_budgets_over_one_pod_are_named() {
+    let stage = plain().await;
+    pass(121).await;
+    stage.world.server.trouble(EVICTION, Trouble::SeveralBudgets);
+    assert_eq!(stage.attempt("a").await, Next::After(Duration::from_millis(100)));
+    let told = stage.told("FailedDraining").await;
+    let text = "Failed to drain node, eviction does not support multiple PDBs (Pod=shop/a)".to_owned();
+    assert!(told.contains(&text), "{told:?}");
+    stage.counted(r#"karpenter_pods_eviction_requests_total{code="500"} 1"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_does_not_want_to_be_disturbed_is_held_until_it_does() {
+    let protected =
+        json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "30s"}}, "status": {"startTime": EPOCH}});
+    let stage = ordered(protected, claim_of("n", json!({}))).await;
+    assert_eq!(stage.attempt("a").await, Next::After(Duration::from_secs(10)));
+    pass(25).await;
+    assert_eq!(stage.attempt("a").await, Next::After(Duration::from_secs(5)));
+    assert!(stage.has_pod("a") && stage.world.server.asked(EVICTION).is_empty());
+    pass(5).await;
+    stage.attempt("a").await;
+    assert!(!stage.has_pod("a"));
+}
+
+// 02/EV9 02/EV10 02/TE22 02/TE23
+#[tokio::test(start_paused = true)]
+async fn a_deadline_deletes_in_time_whatever_protects_the_pod() {
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    let stage = ordered(protected, claim_of("n", json!({}))).await;
+    stage.attempt("a").await;
+    assert!(stage.has_pod("a"));
+    // Somebody sets a deadline while the drain hangs.
+    stage.world.put(with_deadline("2026-01-01T00:01:00Z"));
+    pass(29).await;
+    stage.tick().await;
+    assert_eq!(stage.attempt("a").await, Next::After(Duration::from_secs(1)));
+    assert!(stage.world.server.asked(DELETION).is_empty(), "it still has all of its grace");
+    pass(1).await;
+    stage.attempt("a").await;
+    assert!(stage.world.server.asked(EVICTION).is_empty());
+    let deletion = &stage.world.server.asked(DELETION)[0].body;
+    assert_eq!((&deletion["gracePeriodSeconds"], &deletion["preconditions"]["uid"]), (&json!(30), &json!("uid-a")));
+    let told = stage.told("Disrupted").await;
+    let text = "Deleting the pod to accommodate the terminationTime 2026-01-01T00:01:00Z of the node. The pod was granted 30 \
+                seconds of grace-period of its 30 terminationGracePeriodSeconds. This bypasses the PDB of the pod and the \
+                do-not-disrupt annotation.";
+    assert_eq!(told, [text]);
+    assert_eq!(stage.evictions.len(), 0);
+}
+
+// 02/TE24 02/TE25 02/EV13
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_would_end_too_late_gets_what_is_left() {
+    let ending = json!({
+        "metadata": {"deletionTimestamp": "2026-01-01T01:00:00Z", "finalizers": ["example.com/x"]},
+        "spec": {"priorityClassName": "system-cluster-critical"},
+    });
+    let stage = Stage::with([
+        merged(pod("a"), ending),
+        merged(pod("b"), json!({"spec": {"terminationGracePeriodSeconds": 1}})),
+    ]);
+    stage.world.put(with_deadline("2026-01-01T00:01:00Z"));
+    pass(20).await;
+    stage.tick().await;
+    assert_eq!(stage.ordered(&["a", "b"]), ["a", "b"], "it does not wait for its tier");
+    stage.attempt("a").await;
+    assert_eq!(stage.world.server.asked(DELETION)[0].body["gracePeriodSeconds"], 40);
+    pass(100).await;
+    stage.tick().await;
+    stage.attempt("b").await;
+    let last = &stage.world.server.asked("DELETE /api/v1/namespaces/shop/pods/b")[0].body;
+    assert_eq!(last["gracePeriodSeconds"], 1);
+}
+
+// 02/EV7 02/EV10 02/EV11
+#[tokio::test(start_paused = true)]
+async fn deadlines_only_ever_get_tighter_whoever_adds_them() {
+    let stage = Stage::new();
+    let (order, node) = (stage.order("a"), NodeName::from("n"));
+    let at = |second: i64| Some(Instant::from_unix_seconds(second));
+    for (added, expected) in [(None, None), (at(100), at(100)), (at(200), at(100)), (None, at(100)), (at(50), at(50))] {
+        stage.evictions.add(&order, &node, added);
+        assert_eq!(stage.evictions.get(&order).unwrap().deadline, expected);
+    }
+    let evictions = &stage.evictions;
+    std::thread::scope(|scope| {
+        for second in 1..20 {
+            let (order, node) = (&order, &node);
+            scope.spawn(move || evictions.add(order, node, at(second)));
+        }
+    });
+    assert_eq!((evictions.len(), evictions.get(&order).unwrap().deadline), (1, at(1)));
+}
+
+// 02/EV5
+#[tokio::test(start_paused = true)]
+async fn other_failures_are_errors_and_tried_again() {
+    let stage = plain().await;
+    stage.world.server.trouble(EVICTION, Trouble::Refuses(503));
+    stage.world.sync();
+    let failed = stage.queue.tick(&stage.world.ctx, &stage.order("a"), &stage.world.id()).await.unwrap_err();
+    assert_eq!(failed.reaction(), crate::Reaction::BackOff);
+    assert_eq!(stage.ordered(&["a"]), ["a"]);
+}

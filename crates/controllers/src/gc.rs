@@ -1,0 +1,118 @@
+//! Claims whose machine has vanished, and machines whose claim has: every two minutes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api::NodeClaim;
+use cluster::Duty;
+use engine::lifecycle::{Owned, is_lost, orphans};
+use futures::StreamExt;
+use kube::Api;
+use kube::api::ListParams;
+use model::ids::{NodeName, Uid};
+use provider::{CloudProvider, Instance, ProviderId};
+use runtime::Next;
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::Ctx;
+use crate::error::{ControllerError, Doing};
+use crate::lifecycle::UNSYNCED;
+use crate::metrics::DisruptedReason;
+use crate::{disrupted, write};
+
+const EVERY: Duration = Duration::from_secs(120);
+const AT_ONCE: usize = 20;
+const PAGE: u32 = 500;
+
+pub(crate) struct Collection;
+
+impl Controller for Collection {
+    type Key = ();
+    const NAME: &'static str = "nodeclaim.garbagecollection";
+
+    fn wakes_for(_call: &Duty) -> Option<()> {
+        None
+    }
+
+    fn first_keys(&self) -> Vec<()> {
+        vec![()]
+    }
+
+    async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
+        if !ctx.store().is_synced() {
+            return Ok(Next::After(UNSYNCED));
+        }
+        let machines = ctx.cloud.for_controller(Self::NAME).list().await.doing("listing machines")?;
+        collect_claims(ctx, &machines).await?;
+        collect_machines(ctx, &machines).await?;
+        Ok(Next::After(EVERY))
+    }
+}
+
+/// Ends claims that nothing is left of but the claim itself.
+async fn collect_claims(ctx: &Ctx, machines: &[Instance]) -> Result<(), ControllerError> {
+    let listed: BTreeSet<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    let lost: Vec<NodeClaim> = {
+        let store = ctx.store();
+        let is_lost = |(name, claim): &(&NodeName, &std::sync::Arc<NodeClaim>)| {
+            let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
+            store.claim_life(name).is_some_and(|life| is_lost(&life.value, listed.contains(id)))
+        };
+        store.claims().iter().filter(is_lost).map(|(_, claim)| NodeClaim::clone(claim)).collect()
+    };
+    let ends = futures::stream::iter(lost).map(|claim| async move {
+        write::delete(ctx, &claim).await?;
+        disrupted::count_claim(ctx, &claim, DisruptedReason::GarbageCollected);
+        let (name, id) = (&claim.metadata.name, claim.status.as_ref().and_then(|status| status.provider_id.as_deref()));
+        tracing::debug!(
+            NodeClaim = name,
+            "provider-id" = id,
+            "garbage collecting nodeclaim with no cloudprovider representation"
+        );
+        Ok(())
+    });
+    let ends: Vec<Result<(), ControllerError>> = ends.buffered(AT_ONCE).collect().await;
+    ends.into_iter().collect()
+}
+
+/// Ends machines that nobody will ever ask for: their launch was never heard of, or their end was cut short.
+async fn collect_machines(ctx: &Ctx, machines: &[Instance]) -> Result<(), ControllerError> {
+    let owned: Vec<Owned<ProviderId>> = machines.iter().filter_map(owned).collect();
+    let known =
+        ctx.store().claims().values().filter_map(|claim| claim.metadata.uid.as_deref().map(Uid::from)).collect();
+    if orphans(&owned, &known, ctx.now()).next().is_none() {
+        return Ok(());
+    }
+    // The store may have missed a claim, and another controller's claims are not in it at all: ask before anything ends.
+    let known = list_claims(ctx).await?;
+    let cloud = ctx.cloud.for_controller(Collection::NAME);
+    for orphan in orphans(&owned, &known, ctx.now()) {
+        let ended = cloud.terminate(&orphan.id).await.doing(format!("terminating machine {}", orphan.id))?;
+        tracing::info!("provider-id" = %orphan.id, claim = %orphan.claim, ?ended, "collecting a machine without a nodeclaim");
+    }
+    Ok(())
+}
+
+fn owned(machine: &Instance) -> Option<Owned<ProviderId>> {
+    let claim = machine.claim.as_ref().filter(|claim| !claim.uid.is_empty())?;
+    Some(Owned { id: machine.id.clone(), claim: Uid::from(claim.uid.as_str()), launched: machine.launched_at })
+}
+
+/// The ids of all claims that there are, ours or not.
+async fn list_claims(ctx: &Ctx) -> Result<BTreeSet<Uid>, ControllerError> {
+    let api: Api<NodeClaim> = Api::all(ctx.client.clone());
+    let mut found = BTreeSet::new();
+    let mut continued: Option<String> = None;
+    loop {
+        let params = ListParams { limit: Some(PAGE), continue_token: continued, ..ListParams::default() };
+        let page = api.list_metadata(&params).await.doing("listing nodeclaims")?;
+        found.extend(page.items.iter().filter_map(|claim| claim.metadata.uid.as_deref().map(Uid::from)));
+        continued = page.metadata.continue_.filter(|token| !token.is_empty());
+        if continued.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! A claim's life: the engine says which step is next, the files beside this one take it.
+//!
+//! Steps change working copies, which are written when there is nothing more to do for now: one patch of the Node, one of the
+//! claim's metadata, one of its status. Every step may be taken again after a crash: the cloud gives the same machine to the
+//! same claim, and patches say what shall be, not what shall change.
+
+mod consistency;
+mod desk;
+mod expire;
+mod finalize;
+mod hydrate;
+mod initialize;
+mod launch;
+mod liveness;
+mod memory;
+mod register;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use cluster::Duty;
+use engine::lifecycle::{Patience, Step, Waiting, next_step};
+use model::claim::Machine;
+use model::ids::NodeName;
+use model::time::Instant;
+use runtime::{Backoff, Next};
+
+use crate::controller::{Controller, TickId};
+use crate::ctx::Ctx;
+use crate::error::ControllerError;
+use crate::settings::{Settings, Workers};
+use desk::Desk;
+pub(crate) use finalize::{ASK_AGAIN, INSTANCE_TERMINATING};
+use memory::Memory;
+
+/// Nothing is decided on half a picture: a claim whose Node has not been listed yet would look as if it had none.
+pub(crate) const UNSYNCED: Duration = Duration::from_millis(200);
+/// More steps than a claim ever takes at once.
+const STEPS_MAX: usize = 16;
+
+#[derive(Debug, Default)]
+pub(crate) struct Lifecycle {
+    patience: Patience,
+    memory: Memory,
+}
+
+/// How a step ended.
+enum Done {
+    /// The next step can be taken at once.
+    Onward,
+    /// Nothing more for now.
+    Wait(Next),
+}
+
+impl Controller for Lifecycle {
+    type Key = NodeName;
+    const NAME: &'static str = "nodeclaim.lifecycle";
+
+    fn wakes_for(call: &Duty) -> Option<NodeName> {
+        match call {
+            Duty::Claim(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    fn workers(settings: &Settings) -> usize {
+        Workers::LIFECYCLE.at(settings.cpu_requests)
+    }
+
+    fn backoff() -> Backoff {
+        Backoff::new(Duration::from_secs(1), Duration::from_secs(60))
+    }
+
+    async fn tick(&self, ctx: &Ctx, name: &NodeName, _id: &TickId) -> Result<Next, ControllerError> {
+        if !ctx.store().is_synced() {
+            return Ok(Next::After(UNSYNCED));
+        }
+        let Some(mut desk) = Desk::open(ctx, name) else {
+            self.memory.forget(name);
+            return Ok(Next::OnChange);
+        };
+        let end = self.work(ctx, &mut desk).await;
+        // What was learned before a failure is true all the same, and people should see it.
+        let written = desk.write(ctx).await;
+        let next = end?;
+        written?;
+        Ok(next)
+    }
+}
+
+impl Lifecycle {
+    async fn work(&self, ctx: &Ctx, desk: &mut Desk) -> Result<Next, ControllerError> {
+        desk.follow_generation(ctx);
+        hydrate::hydrate(desk);
+        for _ in 0..STEPS_MAX {
+            let now = ctx.now();
+            let step = next_step(&self.memory.view(desk), self.patience, now);
+            tracing::trace!(claim = %desk.name(), ?step, "next step");
+            match self.take(ctx, desk, step, now).await? {
+                Done::Onward => {}
+                Done::Wait(next) => return Ok(next),
+            }
+        }
+        Err(ControllerError::Invariant {
+            doing: format!("looking after nodeclaim {}", desk.name()),
+            fault: format!("it took {STEPS_MAX} steps at once"),
+        })
+    }
+
+    async fn take(&self, ctx: &Ctx, desk: &mut Desk, step: Step, now: Instant) -> Result<Done, ControllerError> {
+        match step {
+            Step::Adopt => desk.adopt(ctx).await.map(|()| Done::Onward),
+            Step::Launch => launch::launch(ctx, desk).await,
+            Step::Register { node } => register::register(ctx, desk, &node, &self.memory).await,
+            Step::Initialize { node } => Ok(initialize::initialize(desk, &node, ctx)),
+            Step::Check { .. } => Ok(consistency::check(ctx, desk, &self.memory)),
+            Step::Wait { why, until } => {
+                if let Waiting::NodesGone(nodes) = &why {
+                    tracing::debug!(claim = %desk.name(), ?nodes, "the claim outlives its nodes");
+                }
+                if let Some(said) = why.said() {
+                    desk.say(ctx, &said);
+                }
+                Ok(Done::Wait(at(until, now)))
+            }
+            Step::Settled { until } => Ok(Done::Wait(at(until, now))),
+            Step::GiveUp(overdue) => liveness::give_up(ctx, desk, overdue).await,
+            Step::Expire => expire::expire(ctx, desk).await,
+            Step::SetDeadline(deadline) => finalize::set_deadline(ctx, desk, deadline).await,
+            Step::DeleteNodes(nodes) => finalize::delete_nodes(ctx, desk, &nodes).await,
+            Step::Terminate => finalize::terminate(ctx, desk, &self.memory).await,
+            Step::Release => finalize::release(ctx, desk, &self.memory).await,
+            Step::Gone => Ok(Done::Wait(Next::OnChange)),
+        }
+    }
+}
+
+/// When a moment comes, or when somebody knocks.
+fn at(until: Option<Instant>, now: Instant) -> Next {
+    until.map_or(Next::OnChange, |until| Next::After(until.since(now)))
+}
+
+impl Memory {
+    /// What the engine decides on: the wire, and what only we remember.
+    fn view(&self, desk: &Desk) -> model::claim::ClaimLife {
+        let mut life = desk.life();
+        life.checked = self.checked(&desk.claim);
+        if self.is_gone(&desk.claim) {
+            life.machine = Machine::Gone;
+        }
+        life
+    }
+}

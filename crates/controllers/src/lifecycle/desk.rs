@@ -1,0 +1,163 @@
+//! A claim and its Nodes while they are worked on: as they are, and as they shall be.
+
+use std::sync::Arc;
+
+use api::NodeClaim;
+use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
+use api::labels::TERMINATION_FINALIZER;
+use cluster::lower::claim;
+use engine::lifecycle::Said;
+use k8s_openapi::api::core::v1::Node;
+use model::claim::{ClaimLife, Status};
+use model::ids::NodeName;
+
+use crate::ctx::Ctx;
+use crate::error::ControllerError;
+use crate::{failpoint, write};
+
+pub(super) const LAUNCHED: &str = "Launched";
+pub(super) const REGISTERED: &str = "Registered";
+pub(super) const INITIALIZED: &str = "Initialized";
+
+pub(super) struct Desk {
+    name: NodeName,
+    stored: Arc<NodeClaim>,
+    pub(super) claim: NodeClaim,
+    nodes: Vec<Sheet>,
+}
+
+/// One Node.
+struct Sheet {
+    stored: Arc<Node>,
+    wanted: Node,
+}
+
+impl Desk {
+    /// `None` when there is no such claim of ours.
+    pub(super) fn open(ctx: &Ctx, name: &NodeName) -> Option<Self> {
+        let store = ctx.store();
+        let stored = store.claim(name)?.clone();
+        let id = stored.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
+        let nodes = store.nodes_with_id(id).filter_map(|name| store.node(name)).map(Sheet::of).collect();
+        Some(Self { name: name.clone(), claim: NodeClaim::clone(&stored), stored, nodes })
+    }
+
+    pub(super) fn name(&self) -> &NodeName {
+        &self.name
+    }
+
+    /// A machine that the claim has just learned of may have its Node already.
+    pub(super) fn find_nodes(&mut self, ctx: &Ctx) {
+        let store = ctx.store();
+        let nodes = store.nodes_with_id(self.provider_id().unwrap_or_default());
+        self.nodes = nodes.filter_map(|name| store.node(name)).map(Sheet::of).collect();
+    }
+
+    pub(super) fn life(&self) -> ClaimLife {
+        claim::life(&self.claim, self.nodes.iter().map(|sheet| &sheet.wanted)).value
+    }
+
+    pub(super) fn provider_id(&self) -> Option<&str> {
+        self.claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).filter(|id| !id.is_empty())
+    }
+
+    /// A Node as it shall be.
+    pub(super) fn node_mut(&mut self, name: &NodeName) -> Option<&mut Node> {
+        let is_it = |sheet: &&mut Sheet| sheet.stored.metadata.name.as_deref() == Some(name.as_str());
+        self.nodes.iter_mut().find(is_it).map(|sheet| &mut sheet.wanted)
+    }
+
+    /// A Node as it is.
+    pub(super) fn stored_node(&self, name: &NodeName) -> Option<&Arc<Node>> {
+        let is_it = |sheet: &&Sheet| sheet.stored.metadata.name.as_deref() == Some(name.as_str());
+        self.nodes.iter().find(is_it).map(|sheet| &sheet.stored)
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.nodes.iter_mut().map(|sheet| &mut sheet.wanted)
+    }
+
+    /// Reads and sets conditions, by the rules that sum them up.
+    pub(super) fn conditions<T>(&mut self, ctx: &Ctx, use_them: impl FnOnce(&mut Conditions<'_>) -> T) -> T {
+        let NodeClaim { metadata, status, .. } = &mut self.claim;
+        let list = &mut status.get_or_insert_default().conditions;
+        use_them(&mut Conditions::open(ConditionTypes::NODE_CLAIM, metadata, list, ctx.timestamp()))
+    }
+
+    pub(super) fn say(&mut self, ctx: &Ctx, said: &Said) {
+        let status = match said.status {
+            Status::True => ConditionStatus::True,
+            Status::False => ConditionStatus::False,
+            Status::Unknown => ConditionStatus::Unknown,
+        };
+        self.conditions(ctx, |conditions| conditions.set(said.condition, status, said.reason, &said.message));
+    }
+
+    /// Verdicts stand when the object has a new generation, as it has when its end is asked for; they are only seen anew.
+    pub(super) fn follow_generation(&mut self, ctx: &Ctx) {
+        self.conditions(ctx, |conditions| {
+            for type_ in [LAUNCHED, REGISTERED, INITIALIZED] {
+                let verdict = conditions.get(type_).filter(|found| found.status != ConditionStatus::Unknown).cloned();
+                if let Some(found) = verdict {
+                    conditions.set(type_, found.status, &found.reason, &found.message);
+                }
+            }
+        });
+    }
+
+    /// Puts our finalizer on the claim, and waits until that is written: nothing may be launched before.
+    pub(super) async fn adopt(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+        let mut held = NodeClaim::clone(&self.stored);
+        held.metadata.finalizers.get_or_insert_default().push(TERMINATION_FINALIZER.to_owned());
+        let written = write::claim(ctx, &self.stored, &held).await?;
+        self.claim.metadata.finalizers = written.metadata.finalizers.clone();
+        self.claim.metadata.resource_version = written.metadata.resource_version.clone();
+        self.stored = Arc::new(written);
+        Ok(())
+    }
+
+    /// Writes what differs: Nodes first, for the claim says what has happened to them.
+    pub(super) async fn write(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+        for sheet in &mut self.nodes {
+            let written = write::node(ctx, &sheet.stored, &sheet.wanted).await?;
+            sheet.stored = Arc::new(written);
+            sheet.wanted = Node::clone(&sheet.stored);
+        }
+        self.reach_failpoints();
+        let written = write::claim(ctx, &self.stored, &self.claim).await?;
+        self.stored = Arc::new(written);
+        self.claim = NodeClaim::clone(&self.stored);
+        Ok(())
+    }
+
+    /// The Node says something that the claim does not say yet.
+    fn reach_failpoints(&self) {
+        if !cfg!(feature = "failpoints") {
+            return;
+        }
+        let before = claim::life(&self.stored, []).value;
+        let after = claim::life(&self.claim, []).value;
+        if after.registered.is_true() && !before.registered.is_true() {
+            failpoint::reach("node-registered");
+        }
+        if after.initialized.is_true() && !before.initialized.is_true() {
+            failpoint::reach("node-initialized");
+        }
+    }
+
+    pub(super) fn stored_status(&self) -> Option<api::nodeclaim::NodeClaimStatus> {
+        self.stored.status.clone()
+    }
+
+    /// The claim is gone, and there is nothing left to write.
+    pub(super) fn abandon(&mut self) {
+        self.claim = NodeClaim::clone(&self.stored);
+        self.nodes.clear();
+    }
+}
+
+impl Sheet {
+    fn of(node: &Arc<Node>) -> Self {
+        Self { stored: node.clone(), wanted: Node::clone(node) }
+    }
+}

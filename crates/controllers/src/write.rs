@@ -1,0 +1,122 @@
+//! How claims and Nodes are changed: merge patches of what differs, and what comes of them is told to the store at once.
+//!
+//! A patch that touches a list replaces all of it, so it goes only to the version that the list was read from; so does the
+//! deadline of a drain, which others may write too. Labels and annotations are changed one by one and need no such care.
+
+use api::NodeClaim;
+use api::labels::annotations::TERMINATION_TIMESTAMP;
+use cluster::Object;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::Status;
+use kube::{Resource, ResourceExt};
+use runtime::patch::merge_patch;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::ctx::Ctx;
+use crate::error::{ControllerError, Doing};
+
+/// Writes what of a claim differs: first metadata, then status. Gives back the claim as it is then.
+pub(crate) async fn claim(ctx: &Ctx, before: &NodeClaim, after: &NodeClaim) -> Result<NodeClaim, ControllerError> {
+    let api: Api<NodeClaim> = Api::all(ctx.client.clone());
+    let name = before.name_any();
+    let (old, new) = (document(before)?, document(after)?);
+    let mut current = before.clone();
+    if let Some(patch) = metadata_patch(before, old.clone(), new.clone()) {
+        let answer = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        current = answer.doing(format!("patching nodeclaim {name}"))?;
+        tell(ctx, current.clone());
+        if current.status != before.status {
+            // Somebody wrote the status meanwhile; ours was made from an older one.
+            return Err(conflict(&name));
+        }
+    }
+    let status = |document: &Value| json!({"status": document.get("status").cloned().unwrap_or_else(|| json!({}))});
+    if let Some(mut patch) = merge_patch(&status(&old), &status(&new)) {
+        lock(&mut patch, &current);
+        let answer = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        current = answer.doing(format!("patching the status of nodeclaim {name}"))?;
+        tell(ctx, current.clone());
+    }
+    Ok(current)
+}
+
+/// Writes what of a Node's metadata and spec differs. Gives back the Node as it is then.
+pub(crate) async fn node(ctx: &Ctx, before: &Node, after: &Node) -> Result<Node, ControllerError> {
+    let name = before.name_any();
+    let Some(patch) = metadata_patch(before, document(before)?, document(after)?) else { return Ok(before.clone()) };
+    let api: Api<Node> = Api::all(ctx.client.clone());
+    let answer = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    let node = answer.doing(format!("patching node {name}"))?;
+    tell(ctx, node.clone());
+    Ok(node)
+}
+
+/// Asks for the end of a claim or a Node, and of no other that may bear its name by now. One that is gone is fine.
+pub(crate) async fn delete<K>(ctx: &Ctx, object: &K) -> Result<(), ControllerError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Object>,
+{
+    let name = object.name_any();
+    let api: Api<K> = Api::all(ctx.client.clone());
+    let preconditions = Preconditions { uid: object.uid(), ..Preconditions::default() };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let kind = K::kind(&()).to_lowercase();
+    match api.delete(&name, &params).await {
+        Ok(answer) => {
+            if let Some(object) = answer.left() {
+                tell(ctx, object);
+            }
+            Ok(())
+        }
+        // Another one bears the name, which the store will learn; or nobody does.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error).doing(format!("deleting {kind} {name}")),
+    }
+}
+
+/// What the API server answered is a fact like any other. An object whose last finalizer is gone is gone itself.
+fn tell(ctx: &Ctx, object: impl Into<Object>) {
+    let object = object.into();
+    let metadata = object.metadata();
+    let is_held = metadata.finalizers.as_ref().is_some_and(|names| !names.is_empty());
+    if metadata.deletion_timestamp.is_some() && !is_held {
+        let gone = object.gone();
+        ctx.tell(|store, now| store.delete(&gone, now));
+    } else {
+        ctx.tell(|store, now| store.apply(object, now));
+    }
+}
+
+fn metadata_patch<K: Resource<DynamicType = ()>>(read: &K, mut old: Value, mut new: Value) -> Option<Value> {
+    for document in [&mut old, &mut new] {
+        document.as_object_mut()?.remove("status");
+    }
+    let mut patch = merge_patch(&old, &new)?;
+    let touches = |pointer: &str| patch.pointer(pointer).is_some();
+    let lists = ["/metadata/finalizers", "/metadata/ownerReferences", "/spec/taints"];
+    let deadline = format!("/metadata/annotations/{}", TERMINATION_TIMESTAMP.replace('/', "~1"));
+    if lists.into_iter().chain([deadline.as_str()]).any(touches) {
+        lock(&mut patch, read);
+    }
+    Some(patch)
+}
+
+fn lock(patch: &mut Value, read: &impl Resource<DynamicType = ()>) {
+    patch["metadata"]["resourceVersion"] = read.resource_version().into();
+}
+
+fn document(object: &impl Serialize) -> Result<Value, ControllerError> {
+    serde_json::to_value(object).map_err(|error| ControllerError::Invariant {
+        doing: "writing an object as JSON".to_owned(),
+        fault: error.to_string(),
+    })
+}
+
+fn conflict(name: &str) -> ControllerError {
+    let status = Status::failure("the status changed while metadata was written", "Conflict").with_code(409);
+    ControllerError::Kube { doing: format!("patching nodeclaim {name}"), source: kube::Error::Api(status.boxed()) }
+}
