@@ -13,6 +13,7 @@ mod finish;
 mod goals;
 mod greedy;
 mod hash;
+mod kinds;
 mod lift;
 mod limits;
 mod listing;
@@ -65,8 +66,10 @@ pub fn solve(snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) 
 pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) -> Plan {
     let mut pods = question.pods.clone();
     // Whoever asks may list pods in any order; the answer must not depend on it.
-    pods.sort_by(|a, b| a.name.cmp(&b.name));
-    pods.dedup_by(|a, b| a.name == b.name);
+    if !pods.is_sorted_by(|a, b| a.name < b.name) {
+        pods.sort_by(|a, b| a.name.cmp(&b.name));
+        pods.dedup_by(|a, b| a.name == b.name);
+    }
     let pools = world::usable_pools(snapshot);
     let reserved =
         if catalogue.has_types_of(&pools) { catalogue.reserved.clone() } else { catalogue::reserved(&pools) };

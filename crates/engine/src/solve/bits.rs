@@ -92,6 +92,16 @@ impl Bits {
         }
     }
 
+    /// Keeps the numbers whose amount in a column is so much or more.
+    pub(crate) fn keep_where_at_least(&mut self, least: i64, column: &[i64]) {
+        for (word, amounts) in self.words_mut().zip(column.chunks(64)) {
+            if *word != 0 {
+                let bits = amounts.iter().enumerate().map(|(bit, amount)| u64::from(*amount >= least) << bit);
+                *word &= bits.fold(0, |all, bit| all | bit);
+            }
+        }
+    }
+
     /// Makes room for numbers below a size.
     pub(crate) fn grow(&mut self, size: usize) {
         let words = size.div_ceil(64).saturating_sub(1);
@@ -175,6 +185,10 @@ mod tests {
             let mut either = x.clone();
             either.add_all(&y);
             prop_assert_eq!(either.len(), a.union(&b).count());
+            let column: Vec<i64> = (0..200).map(|number| number % 7).collect();
+            let mut enough = x.clone();
+            enough.keep_where_at_least(3, &column);
+            prop_assert_eq!(enough.iter().collect::<Vec<_>>(), a.iter().copied().filter(|number| number % 7 >= 3).collect::<Vec<_>>());
             let mut even = x;
             even.retain(|number| number % 2 == 0);
             prop_assert!(even.iter().all(|number| number % 2 == 0));

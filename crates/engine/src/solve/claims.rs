@@ -376,13 +376,12 @@ impl View<'_, '_> {
             wanted.iter_mut().zip(pod).for_each(|(sum, pod)| *sum = sum.saturating_add(*pod));
             ports.extend(candidate.class.pod.wants.ports.iter().cloned());
         }
-        let axes: Vec<usize> =
-            (0..wanted.len()).filter(|axis| wanted[*axis] > 0 && !self.lift.has(Constraint::Resource(*axis))).collect();
         let mut fitting = machines.clone();
-        fitting.retain(|machine| {
-            let room = template.room(machine, wanted.len());
-            axes.iter().all(|axis| wanted[*axis] <= room[*axis])
-        });
+        for (axis, wanted) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted > 0) {
+            if !self.lift.has(Constraint::Resource(axis)) {
+                fitting.keep_where_at_least(*wanted, template.column(axis));
+            }
+        }
         if !ports.is_empty() && !self.lift.has(Constraint::Ports) {
             let taken = template.daemons.iter().filter(|group| conflict(&ports, &group.ports));
             taken.for_each(|group| fitting.retain(|machine| !group.machines.contains(machine)));

@@ -1,7 +1,6 @@
 //! Pods that are alike in everything that matters, answered for once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use model::labels::HOSTNAME;
@@ -10,7 +9,6 @@ use model::requirements::Requirements;
 use model::taints::Toleration;
 use model::topology::PodTerm;
 
-use super::hash::Fnv;
 use super::limits::Limits;
 use super::reach::{Reach, Reaches};
 use super::topology::{Footprint, GroupId, Rule, Topology};
@@ -65,41 +63,22 @@ impl MaskSets {
     }
 }
 
-/// Finds the classes of a question's pods. The second list names the class of each pod.
-pub(crate) fn classify<'a>(
-    world: &World<'a>,
-    limits: &Limits,
-    topology: &mut Topology,
-) -> (Vec<Class<'a>>, Vec<usize>) {
-    let mut classes: Vec<Class<'a>> = Vec::new();
-    let mut of_pod = Vec::with_capacity(world.pods.len());
-    let mut index: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+/// Makes a class of each kind of pods.
+pub(crate) fn classify<'a>(world: &World<'a>, limits: &Limits, topology: &mut Topology) -> Vec<Class<'a>> {
     let has_soft_taints = world.has_soft_taints();
     let mut sets = MaskSets::default();
     let mut reaches = Reaches::default();
-    for pod in &world.pods {
-        let mut hasher = Fnv::default();
-        (pod.namespace(), &pod.labels, &pod.requests, &pod.wants).hash(&mut hasher);
-        let slot = index.entry(hasher.finish()).or_default();
-        let known = slot.iter().copied().find(|class| is_alike(classes[*class].pod, pod));
-        let class = known.unwrap_or_else(|| {
-            slot.push(classes.len());
-            let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
-            classes.push(Class::new(world, limits, topology, pod, &wishes, (&mut sets, &mut reaches)));
-            classes.len() - 1
-        });
-        of_pod.push(class);
-    }
+    let class = |pod: &&'a Pod| {
+        let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
+        Class::new(world, limits, topology, pod, &wishes, (&mut sets, &mut reaches))
+    };
+    let mut classes: Vec<Class<'a>> = world.kinds.first.iter().map(class).collect();
     topology.meet_standing(world);
     // Only now are all groups known, so only now can be said who counts in which.
     for class in &mut classes {
         class.meet(topology);
     }
-    (classes, of_pod)
-}
-
-fn is_alike(a: &Pod, b: &Pod) -> bool {
-    a.namespace() == b.namespace() && a.labels == b.labels && a.requests == b.requests && a.wants == b.wants
+    classes
 }
 
 impl<'a> Class<'a> {

@@ -27,38 +27,43 @@ impl Greedy<'_, '_> {
                 |step: &Step| Bundle { price: step.price.dollars() + fee, room: template.room(step.machine, axes) };
             Value::new(demand, &outlook.ladder.iter().map(bundle).collect::<Vec<_>>())
         });
-        let mut best: Option<(f64, f64, usize)> = None;
-        for (step, least_cost) in outlook.ladder.iter().zip(&value.least_costs).skip(claim.step) {
+        let mut least = f64::INFINITY;
+        let mut looked_at: Vec<(f64, f64, usize)> = Vec::new();
+        for (least_cost, number) in &value.by_least_cost {
+            if *least_cost >= least * (1.0 + NEARLY) {
+                break;
+            }
+            let step = &outlook.ladder[*number];
             let room = template.room(step.machine, axes);
-            if best.is_some_and(|(least, ..)| *least_cost >= least * (1.0 + NEARLY)) || !has_room(room, &claim.requests)
-            {
+            if *number < claim.step || !has_room(room, &claim.requests) {
                 continue;
             }
             let usable = value.worth.of(room.iter().zip(demand).map(|(room, demand)| *room.min(demand)));
             let cost = (step.price.dollars() + fee) / usable.max(f64::MIN_POSITIVE);
-            let is_better = best.is_none_or(|(least, most, _)| {
-                cost < least * (1.0 - NEARLY) || (cost < least * (1.0 + NEARLY) && usable > most)
-            });
-            if is_better {
-                best = Some((cost, usable, step.machine));
-            }
+            least = least.min(cost);
+            looked_at.push((cost, usable, *number));
         }
-        best.map_or_else(|| outlook.ladder[claim.step].machine, |(_, _, machine)| machine)
+        let equals = looked_at.iter().filter(|(cost, ..)| *cost < least * (1.0 + NEARLY));
+        let best = equals.min_by(|a, b| b.1.total_cmp(&a.1).then(a.2.cmp(&b.2)));
+        outlook.ladder[best.map_or(claim.step, |(.., number)| *number)].machine
     }
 }
 
 /// What resources are worth to pods that ask the same of labels, where the same is on sale.
 pub(crate) struct Value {
     worth: Worth,
-    /// By step of the ladder, what its machine costs for its worth if all of it can be used: it never costs less.
-    least_costs: Vec<f64>,
+    /// What each step of the ladder costs for its worth if all of it can be used, which is the least that it can cost, with
+    /// its number; cheapest first.
+    by_least_cost: Vec<(f64, usize)>,
 }
 
 impl Value {
     fn new(demand: &[i64], bundles: &[Bundle<'_>]) -> Self {
         let worth = Worth::new(demand, bundles);
         let cost = |bundle: &Bundle<'_>| bundle.price / worth.of(bundle.room.iter().copied()).max(f64::MIN_POSITIVE);
-        Self { least_costs: bundles.iter().map(cost).collect(), worth }
+        let mut by_least_cost: Vec<(f64, usize)> = bundles.iter().map(cost).zip(0..).collect();
+        by_least_cost.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        Self { worth, by_least_cost }
     }
 }
 

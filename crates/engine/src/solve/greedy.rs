@@ -123,9 +123,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
     pub(crate) fn new(world: &'w World<'a>, effort: u64) -> Self {
         let mut topology = Topology::new();
         let limits = Limits::new(world);
-        let (classes, class_of) = classify(world, &limits, &mut topology);
+        let classes = classify(world, &limits, &mut topology);
         topology.count_standing(world);
-        Self::begin(world, Rc::new(classes), Rc::new(class_of), Rc::new((topology, limits)), effort)
+        Self::begin(world, Rc::new(classes), world.kinds.of_pod.clone(), Rc::new((topology, limits)), effort)
     }
 
     pub(super) fn begin(
@@ -193,17 +193,17 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     fn seat_round(&mut self, waiting: &[usize], cancel: &AtomicBool) -> Result<Vec<usize>, OutOfEffort> {
-        let mut failed: Vec<bool> = vec![false; self.classes.len()];
+        // How many had a seat when the last pod of each class found none.
+        let mut failed: Vec<Option<usize>> = vec![None; self.classes.len()];
         let mut left = Vec::new();
         for pod in waiting {
             // Nobody who is exactly like one that found no place will find one, as long as nobody was seated since.
             let class = self.class_of[*pod];
-            if !failed[class] && self.seat(*pod, cancel)? {
-                failed.fill(false);
+            if failed[class] != Some(self.order.len()) && self.seat(*pod, cancel)? {
                 continue;
             }
             self.reached[*pod] = true;
-            failed[class] = true;
+            failed[class] = Some(self.order.len());
             left.push(*pod);
         }
         Ok(left)

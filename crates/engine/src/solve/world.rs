@@ -15,6 +15,7 @@ use model::taints::{Effect, Taint, first_hard_untolerated};
 
 use super::bits::Bits;
 use super::catalogue::Catalogue;
+use super::kinds::Kinds;
 use super::machines::Machines;
 use super::reserve::Reservations;
 use super::sites::{Site, Standing, terms};
@@ -41,6 +42,8 @@ pub(crate) struct World<'a> {
     pub(crate) node_fee: f64,
     /// Pods of the question, in the order of their names.
     pub(crate) pods: Vec<&'a Pod>,
+    /// Which of them are alike.
+    pub(crate) kinds: Kinds<'a>,
 }
 
 /// A pool that can launch machines.
@@ -53,6 +56,8 @@ pub(crate) struct Template<'a> {
     pub(crate) daemons: Vec<DaemonGroup>,
     /// What each machine has for pods beside its daemons, all its axes in a row.
     room: Vec<i64>,
+    /// The same by axis, all machines in a row.
+    columns: Vec<Vec<i64>>,
     pub(crate) min_values: Vec<(Key, u32)>,
 }
 
@@ -60,6 +65,11 @@ impl Template<'_> {
     /// What a machine has for pods, by axis.
     pub(crate) fn room(&self, machine: usize, axes: usize) -> &[i64] {
         &self.room[machine * axes..(machine + 1) * axes]
+    }
+
+    /// What all machines have of one axis.
+    pub(crate) fn column(&self, axis: usize) -> &[i64] {
+        &self.columns[axis]
     }
 }
 
@@ -80,12 +90,25 @@ impl<'a> World<'a> {
         pools: Vec<&'a Arc<Pool>>,
         (catalogue, reservations): (&'a Catalogue, Reservations),
     ) -> Self {
-        let words = collect_words(snapshot, catalogue, &pools, &pods, gone);
-        let machines = Machines::new(catalogue, collect_axes(snapshot, &pods), &words);
+        let kinds = Kinds::of(&pods);
+        let words = collect_words(snapshot, catalogue, &pools, &kinds.first, gone);
+        let machines = Machines::new(catalogue, collect_axes(snapshot, &kinds.first), &words);
         let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
         let node_fee = snapshot.policy.node_fee.dollars();
-        let mut world =
-            Self { snapshot, gone, words, machines, reservations, pools, templates, sites, standing, node_fee, pods };
+        let mut world = Self {
+            snapshot,
+            gone,
+            words,
+            machines,
+            reservations,
+            pools,
+            templates,
+            sites,
+            standing,
+            node_fee,
+            pods,
+            kinds,
+        };
         let templates = world.pools.iter().enumerate().filter_map(|(number, pool)| world.template(number, pool));
         world.templates = templates.collect();
         (world.sites, world.standing) = world.sites_and_standing();
@@ -127,7 +150,9 @@ impl<'a> World<'a> {
             .collect();
         let daemons = self.daemon_groups(pool, &states, &machines);
         let room = self.room(&daemons);
-        (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, room, min_values })
+        let axes = self.machines.axes().len();
+        let columns = (0..axes).map(|axis| room.iter().skip(axis).step_by(axes).copied().collect()).collect();
+        (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, room, columns, min_values })
     }
 
     fn room(&self, daemons: &[DaemonGroup]) -> Vec<i64> {
