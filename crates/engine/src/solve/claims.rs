@@ -13,11 +13,14 @@ use super::classes::{Class, Place, Rung};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
 use super::listing::{listed, unmet};
-use super::outlook::{OutlookId, Outlooks, Stock};
+use super::outlook::{Domain, OutlookId, Outlooks, Stock};
 use super::reserve::{AllHeld, Reservations};
 use super::topology::{Rule, Topology};
-use super::words::{ABSENT, Key, OTHER};
+use super::words::{ABSENT, Key};
 use super::world::{Template, World};
+
+/// With more domains than this, those that no machine with room has are left out before they are tried.
+const MANY_DOMAINS: usize = 16;
 
 /// A machine to ask for, as far as its pods have narrowed it.
 #[derive(Clone, Debug)]
@@ -289,23 +292,24 @@ impl View<'_, '_> {
     /// spreads takes the domain with the fewest ways to buy, and leaves the others to those who cannot use it; one that is
     /// only counted by others takes the one with the most, and keeps its machine open.
     fn domains(&self, claim: &Claim, candidate: Candidate<'_, '_>, key: Key, outlook: OutlookId) -> Vec<usize> {
-        let machines = self.machines_for(claim, Some(candidate), outlook);
-        let outlook = self.outlooks.borrow().get(outlook).clone();
-        let mut left = outlook.states[key].clone();
-        left.keep(&self.world.machines.states_of(key, &machines));
-        left.keep(&self.world.machines.states_on_sale(key, &outlook.shapes, &self.world.words));
+        let known = self.outlooks.borrow_mut().domains(self.world, outlook, key);
+        // Trying a domain that no machine with room has is cheap, as long as there are few.
+        let reached = (known.len() > MANY_DOMAINS).then(|| {
+            let machines = self.machines_for(claim, Some(candidate), outlook);
+            self.world.machines.states_of(key, &machines)
+        });
+        let is_reached = |domain: &&Domain| reached.as_ref().is_none_or(|reached| reached.contains(domain.state));
         let spread = self
             .rules(candidate)
             .find(|rule| matches!(rule, Rule::Spread { .. }) && self.topology.groups[rule.group()].key == Some(key));
-        let count = |state: usize| spread.map_or(0, |rule| self.topology.count(rule.group(), state));
-        // A value that nobody named cannot be asked for, and the label's absence only where nothing better is left.
-        let mut domains: Vec<usize> = left.iter().filter(|state| *state != OTHER).collect();
-        let ways = |state: usize| {
-            let ways = i64::try_from(self.world.machines.ways_to_buy(key, state)).unwrap_or(i64::MAX);
-            if spread.is_some() { ways } else { -ways }
+        let order = |domain: &Domain| {
+            let count = spread.map_or(0, |rule| self.topology.count(rule.group(), domain.state));
+            let ways = if spread.is_some() { domain.ways } else { -domain.ways };
+            (domain.state == ABSENT, count, ways, domain.state)
         };
-        domains.sort_by_key(|state| (*state == ABSENT, count(*state), ways(*state), *state));
-        domains
+        let mut domains: Vec<_> = known.iter().filter(is_reached).map(order).collect();
+        domains.sort_unstable();
+        domains.into_iter().map(|(.., state)| state).collect()
     }
 
     /// The cheapest machine for a claim with these labels and one more pod, as a step of the ladder.

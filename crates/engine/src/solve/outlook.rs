@@ -9,7 +9,7 @@ use std::rc::Rc;
 use model::price::Price;
 
 use super::bits::Bits;
-use super::words::{Key, Mask};
+use super::words::{Key, Mask, OTHER};
 use super::world::World;
 
 pub(crate) type OutlookId = usize;
@@ -30,6 +30,14 @@ pub(crate) struct Step {
     pub(crate) machine: usize,
 }
 
+/// A state that a label can come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Domain {
+    pub(crate) state: usize,
+    /// How many shapes of offerings lead to it.
+    pub(crate) ways: i64,
+}
+
 /// Whether a machine has to be on sale to count. Only reasons look at those that are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stock {
@@ -45,6 +53,7 @@ pub(crate) struct Outlooks {
     /// By outlook and number of a set of masks: not known yet, or what is left.
     masked: Vec<Vec<Option<Option<OutlookId>>>>,
     restricted: BTreeMap<(OutlookId, Key, Bits), Option<OutlookId>>,
+    domains: BTreeMap<(OutlookId, Key), Rc<[Domain]>>,
 }
 
 impl Outlooks {
@@ -99,6 +108,21 @@ impl Outlooks {
         let found = self.numbered(world, outlook.template, stock, with_state(&outlook.states, key, left.clone()));
         self.restricted.insert((id, key, left), found);
         found
+    }
+
+    /// The states that a label can come to on some machine of an outlook.
+    pub(crate) fn domains(&mut self, world: &World<'_>, id: OutlookId, key: Key) -> Rc<[Domain]> {
+        let outlook = &self.all[id];
+        let find = || {
+            let mut left = outlook.states[key].clone();
+            left.keep(&world.machines.states_of(key, &outlook.machines));
+            left.keep(&world.machines.states_on_sale(key, &outlook.shapes, &world.words));
+            // A value that nobody named cannot be asked for.
+            let named = left.iter().filter(|state| *state != OTHER);
+            let ways = |state: usize| i64::try_from(world.machines.ways_to_buy(key, state)).unwrap_or(i64::MAX);
+            named.map(|state| Domain { state, ways: ways(state) }).collect()
+        };
+        self.domains.entry((id, key)).or_insert_with(find).clone()
     }
 
     /// What is left under a numbered set of masks.
