@@ -10,6 +10,7 @@
 //! one pod may use, preemption, and the spreading that kube-scheduler adds by itself to pods of a Service or controller.
 
 mod claims;
+mod crowd;
 mod daemons;
 mod limits;
 mod machine;
@@ -18,6 +19,7 @@ mod rules;
 mod schedule;
 mod score;
 mod settle;
+mod shelf;
 #[cfg(test)]
 mod short;
 mod violation;

@@ -9,20 +9,22 @@ use model::pool::{BrokenLimit, Pool};
 use model::resources::Resources;
 use model::snapshot::Snapshot;
 
-use crate::machine::{Order, machines};
+use crate::shelf::Shelf;
 use crate::violation::Violation;
 
 /// Limits that a plan's claims break. A pool that gets no claim may be over its limit: that is not this plan's doing.
-pub(crate) fn broken(snapshot: &Snapshot, plan: &Plan) -> Vec<Violation> {
+pub(crate) fn broken(shelf: &Shelf<'_>, plan: &Plan) -> Vec<Violation> {
+    let snapshot = shelf.snapshot;
     let growing: BTreeSet<&PoolName> = plan.claims.iter().map(|claim| &claim.pool).collect();
     let pools = growing.into_iter().filter_map(|name| snapshot.pools.get(name));
-    pools.flat_map(|pool| broken_of(snapshot, plan, pool)).collect()
+    pools.flat_map(|pool| broken_of(shelf, plan, pool)).collect()
 }
 
-fn broken_of(snapshot: &Snapshot, plan: &Plan, pool: &Pool) -> Vec<Violation> {
-    let standing = snapshot.nodes.values().filter(|node| node.pool.as_ref() == Some(&pool.name) && !node.is_leaving);
+fn broken_of(shelf: &Shelf<'_>, plan: &Plan, pool: &Pool) -> Vec<Violation> {
+    let standing =
+        shelf.snapshot.nodes.values().filter(|node| node.pool.as_ref() == Some(&pool.name) && !node.is_leaving);
     let planned = plan.claims.iter().filter(|claim| claim.pool == pool.name);
-    let sizes = standing.map(|node| size(node)).chain(planned.map(|claim| largest(snapshot, pool, claim)));
+    let sizes = standing.map(|node| size(node)).chain(planned.map(|claim| largest(shelf, claim)));
     let (nodes, used) = sizes.fold((0_i64, Resources::default()), |(nodes, used), one| (nodes + 1, used.plus(&one)));
     let by_count = pool.limits.nodes.map(|limit| ("nodes".into(), limit, nodes));
     let by_resource = pool.limits.resources.iter().map(|(axis, limit)| (axis.name().into(), *limit, used.get(axis)));
@@ -48,12 +50,11 @@ fn size(node: &Node) -> Resources {
 }
 
 /// The most of each resource that a claim may bring, for the cloud may pick the largest of its types.
-fn largest(snapshot: &Snapshot, pool: &Pool, claim: &PlannedClaim) -> Resources {
-    let listed = pool.instance_types.iter().filter(|instance| claim.types.contains(&instance.name));
-    let by_type = listed.fold(Resources::default(), |most, instance| most.max(&instance.capacity));
+fn largest(shelf: &Shelf<'_>, claim: &PlannedClaim) -> Resources {
+    let listed = shelf.types(claim);
+    let by_type = listed.iter().fold(Resources::default(), |most, instance| most.max(&instance.capacity));
     // Some ways to buy a type bring more than the type itself says.
-    let bought = Order::of_claim(snapshot, claim).map(|order| machines(&order)).unwrap_or_default();
-    bought.iter().fold(by_type, |most, machine| most.max(&machine.capacity))
+    shelf.machines(claim).iter().fold(by_type, |most, machine| most.max(&machine.capacity))
 }
 
 /// Reservations that more claims hold than machines are left. A claim holds one of each that it lists, for it may use any.

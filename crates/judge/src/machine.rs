@@ -1,5 +1,6 @@
 //! Which machines a claim may become. The cloud may pick any of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::ids::{ReservationId, TypeName};
@@ -47,17 +48,15 @@ pub(crate) struct Machine {
 }
 
 impl<'a> Order<'a> {
-    /// What a planned claim asks for. Types that its pool does not have are left out, and are a fault of their own.
-    pub(crate) fn of_claim(snapshot: &'a Snapshot, claim: &'a PlannedClaim) -> Option<Self> {
-        let pool = snapshot.pools.get(&claim.pool)?;
-        let named = |name: &TypeName| pool.instance_types.iter().find(|instance| instance.name == *name);
-        Some(Self {
-            types: claim.types.iter().filter_map(named).map(|instance| &**instance).collect(),
+    /// What a planned claim asks for, of these types.
+    pub(crate) fn of_claim(snapshot: &'a Snapshot, claim: &'a PlannedClaim, types: Vec<&'a InstanceType>) -> Self {
+        Self {
+            types,
             requirements: &claim.requirements,
             // A claim that holds no reservation must not eat into one: others may count on it.
             reserved: if claim.reservations.is_empty() { Reserved::Never } else { Reserved::Only(&claim.reservations) },
             well_known: &snapshot.well_known,
-        })
+        }
     }
 
     /// What a claim of an earlier plan asked for, if the cloud has not answered yet.
@@ -83,18 +82,20 @@ impl<'a> Order<'a> {
 }
 
 /// Every machine that may come, cheapest first; equal prices go by zone, capacity type and type.
-pub(crate) fn machines(order: &Order<'_>) -> Vec<Machine> {
-    let mut found: Vec<Machine> = order
-        .types
-        .iter()
-        .flat_map(|instance| instance.offerings.iter().map(move |offering| (*instance, offering)))
-        .filter(|(_, offering)| order.allows(offering))
-        .filter_map(|(instance, offering)| machine(order, instance, offering))
-        .collect();
-    found.sort_by(|a, b| {
+pub(crate) fn machines(order: &Order<'_>) -> Vec<Arc<Machine>> {
+    sorted(order.types.iter().flat_map(|instance| machines_of_type(order, instance)).collect())
+}
+
+pub(crate) fn machines_of_type(order: &Order<'_>, instance: &InstanceType) -> Vec<Arc<Machine>> {
+    let allowed = instance.offerings.iter().filter(|offering| order.allows(offering));
+    allowed.filter_map(|offering| machine(order, instance, offering)).map(Arc::new).collect()
+}
+
+pub(crate) fn sorted(mut machines: Vec<Arc<Machine>>) -> Vec<Arc<Machine>> {
+    machines.sort_by(|a, b| {
         (a.price, &a.zone, &a.capacity_type, &a.type_name).cmp(&(b.price, &b.zone, &b.capacity_type, &b.type_name))
     });
-    found
+    machines
 }
 
 /// The machine that this way of buying this type gives, unless some label would have to satisfy what contradicts itself.
@@ -140,17 +141,27 @@ fn capacity_of(instance: &InstanceType, offering: &Offering) -> Resources {
 }
 
 impl Machine {
-    /// The label sets that it may come with: each open key takes each of its values once, the others keep their first.
-    /// That is not every combination, but every value is seen, and a demand on a node is nearly always about one key.
-    pub(crate) fn label_sets(&self) -> Vec<Labels> {
-        let mut sets = vec![self.labels.clone()];
+    /// The values that it may come with under these keys, in their order: each open key takes each of its values once, the
+    /// others keep their first. That is not every combination, but every value is seen, and a demand on a node is nearly
+    /// always about one key.
+    pub(crate) fn value_sets(&self, keys: &BTreeSet<Arc<str>>) -> Vec<Vec<Option<Arc<str>>>> {
+        let first: Vec<Option<Arc<str>>> = keys.iter().map(|key| self.labels.get(key).cloned()).collect();
+        let mut sets = vec![first.clone()];
         for (key, values) in &self.open {
+            let Some(place) = keys.iter().position(|asked| asked == key) else { continue };
             sets.extend(values.iter().skip(1).map(|value| {
-                let mut labels = self.labels.clone();
-                labels.insert(key.clone(), value.clone());
-                labels
+                let mut set = first.clone();
+                set[place] = Some(value.clone());
+                set
             }));
         }
         sets
+    }
+
+    /// All its labels, with these values under these keys.
+    pub(crate) fn labels_with(&self, keys: &BTreeSet<Arc<str>>, values: &[Option<Arc<str>>]) -> Labels {
+        let mut labels = self.labels.clone();
+        labels.extend(keys.iter().zip(values).filter_map(|(key, value)| Some((key.clone(), value.clone()?))));
+        labels
     }
 }

@@ -11,8 +11,9 @@ use model::snapshot::Snapshot;
 
 use crate::claims;
 use crate::limits;
-use crate::machine::Order;
+use crate::machine::{Order, machines};
 use crate::rules::filter;
+use crate::shelf::Shelf;
 use crate::violation::{ClaimFault, NotWaiting, Violation};
 use crate::world::{Site, World, bind};
 
@@ -49,7 +50,8 @@ impl fmt::Display for Verdict {
 /// A pod that may not be where the plan puts it stands there all the same for those after it: the plan is judged as it is.
 pub fn replay(snapshot: &Snapshot, plan: &Plan) -> Verdict {
     let mut found = pod_violations(snapshot, plan);
-    let mut world = World::with_plan(snapshot, plan);
+    let shelf = Shelf::new(snapshot);
+    let mut world = World::from_shelf(&shelf, snapshot, plan);
     let sites: Vec<Option<Site>> =
         plan.claims.iter().enumerate().map(|(index, _)| site(&world, snapshot, plan, index)).collect();
     let mut on_claims: Vec<Vec<Arc<Pod>>> = vec![Vec::new(); plan.claims.len()];
@@ -64,7 +66,7 @@ pub fn replay(snapshot: &Snapshot, plan: &Plan) -> Verdict {
         found.extend(place(&mut world, snapshot, pod, target));
     }
     for (index, claim) in plan.claims.iter().enumerate() {
-        let faults = claims::faults(snapshot, claim, sites[index].as_ref(), &on_claims[index]);
+        let faults = claims::faults(&shelf, claim, sites[index].as_ref(), &on_claims[index]);
         found.extend(faults.into_iter().map(|fault| Violation::Claim {
             claim: index,
             pool: claim.pool.clone(),
@@ -75,7 +77,7 @@ pub fn replay(snapshot: &Snapshot, plan: &Plan) -> Verdict {
         found.extend(unlaunched_violations(&world, snapshot, node, pods));
     }
     found.extend(limits::overused(snapshot, plan));
-    found.extend(limits::broken(snapshot, plan));
+    found.extend(limits::broken(&shelf, plan));
     Verdict { violations: found, world }
 }
 
@@ -134,7 +136,7 @@ fn unlaunched_violations(world: &World, snapshot: &Snapshot, name: &NodeName, po
     let Some(node) = snapshot.nodes.get(name) else { return Vec::new() };
     let Some(order) = Order::of_unlaunched(snapshot, node) else { return Vec::new() };
     let faults: Vec<ClaimFault> =
-        claims::machine_faults(&order, &Site::of_unlaunched(node), None, pods, world.daemons());
+        claims::machine_faults(&machines(&order), &Site::of_unlaunched(node), None, pods, world.daemons());
     faults.into_iter().map(|fault| Violation::Unlaunched { node: name.clone(), fault }).collect()
 }
 

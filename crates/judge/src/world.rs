@@ -13,8 +13,10 @@ use model::snapshot::{Daemon, Snapshot};
 use model::taints::{Effect, Taint};
 use model::volume::AttachLimits;
 
+use crate::crowd::Crowd;
 use crate::daemons;
 use crate::machine::{Machine, Order, machines};
+use crate::shelf::Shelf;
 use crate::violation::Violation;
 
 /// Nodes with their pods. It changes by [`bind`] and by nothing else.
@@ -24,6 +26,9 @@ pub struct World {
     /// The node that each claim of the plan became; `None` where no machine exists for it.
     claims: Vec<Option<NodeName>>,
     daemons: Vec<Arc<Daemon>>,
+    /// Where each pod stands.
+    places: BTreeMap<PodName, NodeName>,
+    crowd: Crowd,
 }
 
 /// A node that pods can be bound to.
@@ -62,9 +67,7 @@ pub fn bind(world: &mut World, pod: &Arc<Pod>, node: &NodeName) -> Result<(), Vi
         return Err(Violation::UnknownNode { pod: pod.name.clone(), node: node.clone() });
     }
     world.lift(&pod.name);
-    if let Some(found) = world.nodes.get_mut(node) {
-        found.add(pod.clone(), &world.daemons);
-    }
+    world.seat(pod, node);
     Ok(())
 }
 
@@ -74,12 +77,12 @@ impl World {
     pub fn new(snapshot: &Snapshot) -> Self {
         let daemons: Vec<Arc<Daemon>> = snapshot.daemons.values().cloned().collect();
         let nodes = snapshot.nodes.values().filter_map(|node| standing(snapshot, node, &daemons));
-        let mut world =
-            Self { nodes: nodes.map(|node| (node.name.clone(), node)).collect(), claims: Vec::new(), daemons };
+        let nodes = nodes.map(|node| (node.name.clone(), node)).collect();
+        let mut world = Self { nodes, claims: Vec::new(), daemons, places: BTreeMap::new(), crowd: Crowd::default() };
         // Terminal pods have left kube-scheduler's sight altogether; terminating ones have not.
         for pod in snapshot.pods.values().filter(|pod| pod.life != Life::Terminal) {
-            if let Some(node) = pod.node.as_ref().and_then(|name| world.nodes.get_mut(name)) {
-                node.add(pod.clone(), &world.daemons);
+            if let Some(node) = &pod.node {
+                world.seat(pod, node);
             }
         }
         world
@@ -90,6 +93,10 @@ impl World {
     /// All nodes are there from the start, for the cloud is asked for all of them at once. A pod on a leaving node that
     /// the plan speaks of has been evicted: the plan is about its successor.
     pub fn with_plan(snapshot: &Snapshot, plan: &Plan) -> Self {
+        Self::from_shelf(&Shelf::new(snapshot), snapshot, plan)
+    }
+
+    pub(crate) fn from_shelf(shelf: &Shelf<'_>, snapshot: &Snapshot, plan: &Plan) -> Self {
         let mut world = Self::new(snapshot);
         for name in plan.placements.iter().map(|(pod, _)| pod).chain(plan.unplaced.iter().map(|out| &out.pod)) {
             world.lift(name);
@@ -97,8 +104,7 @@ impl World {
         for (index, claim) in plan.claims.iter().enumerate() {
             let site = world.site_of(snapshot, index, claim);
             let node = site.and_then(|site| {
-                let order = Order::of_claim(snapshot, claim)?;
-                let machine = machines(&order).into_iter().next()?;
+                let machine = shelf.machines(claim).into_iter().next()?;
                 Some(Node::raised(&site, &machine, machine.labels.clone(), &world.daemons))
             });
             world.claims.push(node.as_ref().map(|node| node.name.clone()));
@@ -127,17 +133,31 @@ impl World {
 
     /// Where a pod stands.
     pub fn place_of(&self, pod: &PodName) -> Option<&NodeName> {
-        self.nodes.values().find(|node| node.pods.contains_key(pod)).map(|node| &node.name)
+        self.places.get(pod)
     }
 
     pub(crate) fn daemons(&self) -> &[Arc<Daemon>] {
         &self.daemons
     }
 
+    pub(crate) fn crowd(&self) -> &Crowd {
+        &self.crowd
+    }
+
+    /// Puts a pod that stands nowhere on a node, if there is such a node.
+    fn seat(&mut self, pod: &Arc<Pod>, node: &NodeName) {
+        let Some(found) = self.nodes.get_mut(node) else { return };
+        found.add(pod.clone(), &self.daemons);
+        self.places.insert(pod.name.clone(), node.clone());
+        self.crowd.add(pod, node);
+    }
+
     /// Takes a pod off its node.
     pub(crate) fn lift(&mut self, pod: &PodName) {
-        for node in self.nodes.values_mut() {
-            node.remove(pod, &self.daemons);
+        let Some(place) = self.places.remove(pod) else { return };
+        let gone = self.nodes.get_mut(&place).and_then(|node| node.remove(pod, &self.daemons));
+        if let Some(gone) = gone {
+            self.crowd.remove(&gone, &place);
         }
     }
 
@@ -239,9 +259,8 @@ impl Node {
 
     /// The taints that keep pods off. A leaving node is tainted so before it goes, whether or not we have seen it yet.
     pub(crate) fn hard_taints(&self) -> Vec<Taint> {
-        let disrupted = Taint::new("karpenter.sh/disrupted", "", Effect::NoSchedule);
-        let implied =
-            (self.is_leaving && !self.taints.iter().any(|taint| taint.is_same(&disrupted))).then_some(disrupted);
+        let implied = self.is_leaving.then(|| Taint::new("karpenter.sh/disrupted", "", Effect::NoSchedule));
+        let implied = implied.filter(|disrupted| !self.taints.iter().any(|taint| taint.is_same(disrupted)));
         let hard = self.taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule).cloned();
         hard.chain(implied).collect()
     }
@@ -255,12 +274,13 @@ impl Node {
         }
     }
 
-    fn remove(&mut self, pod: &PodName, daemons: &[Arc<Daemon>]) {
-        let Some(gone) = self.pods.remove(pod) else { return };
+    fn remove(&mut self, pod: &PodName, daemons: &[Arc<Daemon>]) -> Option<Arc<Pod>> {
+        let gone = self.pods.remove(pod)?;
         self.used = self.used.minus(&daemons::with_place(&gone.requests));
         if gone.owner == Owner::DaemonSet {
             self.reserve(daemons);
         }
+        Some(gone)
     }
 
     fn reserve(&mut self, daemons: &[Arc<Daemon>]) {

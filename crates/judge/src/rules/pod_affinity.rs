@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::ids::PodName;
+use model::ids::{NodeName, PodName};
 use model::pod::Pod;
 use model::topology::PodTerm;
 
+use crate::crowd::Alike;
 use crate::violation::Refusal;
 use crate::world::{Node, World};
 
@@ -19,32 +20,43 @@ pub(super) struct Neighbours<'a> {
     /// Domains with a pod that matches all required affinity terms at once.
     partners: BTreeSet<Domain>,
     /// Domains with a pod that the pod must stay away from.
-    shunned: BTreeMap<Domain, PodName>,
+    shunned: BTreeMap<Domain, Witness>,
     /// Domains with a pod that wants this pod to stay away.
-    shunning: BTreeMap<Domain, PodName>,
+    shunning: BTreeMap<Domain, Witness>,
 }
+
+/// A pod in a domain, with its node. Of several the first by node and name is told.
+type Witness = (NodeName, PodName);
 
 impl<'a> Neighbours<'a> {
     pub(super) fn of(world: &World, pod: &'a Pod) -> Self {
         let mut found = Self { pod, partners: BTreeSet::new(), shunned: BTreeMap::new(), shunning: BTreeMap::new() };
-        for node in world.nodes() {
-            for other in node.pods() {
-                found.meet(node, other);
-            }
+        for alike in world.crowd().kinds() {
+            found.meet(world, alike);
         }
         found
     }
 
-    fn meet(&mut self, node: &Node, other: &Pod) {
-        let pod = self.pod;
-        if matches_all(&pod.wants.together, other) {
-            self.partners.extend(pod.wants.together.iter().filter_map(|term| domain(term, node)));
+    fn meet(&mut self, world: &World, alike: &Alike) {
+        let (pod, other) = (self.pod, &*alike.sample);
+        let is_partner = matches_all(&pod.wants.together, other);
+        let shunned: Vec<&PodTerm> = pod.wants.apart.iter().filter(|term| matches(term, other)).collect();
+        let shunning: Vec<&PodTerm> = other.wants.apart.iter().filter(|term| matches(term, pod)).collect();
+        if !is_partner && shunned.is_empty() && shunning.is_empty() {
+            return;
         }
-        for domain in pod.wants.apart.iter().filter(|term| matches(term, other)).filter_map(|term| domain(term, node)) {
-            self.shunned.entry(domain).or_insert_with(|| other.name.clone());
-        }
-        for domain in other.wants.apart.iter().filter(|term| matches(term, pod)).filter_map(|term| domain(term, node)) {
-            self.shunning.entry(domain).or_insert_with(|| other.name.clone());
+        for (name, names) in &alike.by_node {
+            let (Some(node), Some(first)) = (world.node(name), names.first()) else { continue };
+            if is_partner {
+                self.partners.extend(pod.wants.together.iter().filter_map(|term| domain(term, node)));
+            }
+            let witness = (name.clone(), first.clone());
+            for domain in shunned.iter().filter_map(|term| domain(term, node)) {
+                tell(&mut self.shunned, domain, &witness);
+            }
+            for domain in shunning.iter().filter_map(|term| domain(term, node)) {
+                tell(&mut self.shunning, domain, &witness);
+            }
         }
     }
 
@@ -67,19 +79,26 @@ impl<'a> Neighbours<'a> {
     /// A node without the label is near nobody.
     fn near_shunned(&self, node: &Node) -> Option<Refusal> {
         let near = self.pod.wants.apart.iter().filter_map(|term| domain(term, node));
-        near.filter_map(|domain| self.shunned.get(&domain).map(|other| (domain, other.clone())))
+        near.filter_map(|domain| self.shunned.get(&domain).map(|(_, other)| (domain, other.clone())))
             .map(|((key, domain), other)| Refusal::Apart { key, domain, other })
             .next()
     }
 
     fn near_shunning(&self, node: &Node) -> Option<Refusal> {
         self.shunning.iter().find(|((key, value), _)| node.labels.get(key) == Some(value)).map(
-            |((key, value), other)| Refusal::ApartFrom {
+            |((key, value), (_, other))| Refusal::ApartFrom {
                 key: key.clone(),
                 domain: value.clone(),
                 other: other.clone(),
             },
         )
+    }
+}
+
+fn tell(domains: &mut BTreeMap<Domain, Witness>, domain: Domain, witness: &Witness) {
+    let known = domains.entry(domain).or_insert_with(|| witness.clone());
+    if *witness < *known {
+        known.clone_from(witness);
     }
 }
 

@@ -6,6 +6,9 @@ use crate::violation::Refusal;
 use crate::world::Node;
 
 pub(super) fn refusal(pod: &Pod, node: &Node) -> Option<Refusal> {
+    if pod.wants.ports.is_empty() {
+        return None;
+    }
     let by_pods = node.pods().flat_map(|other| other.wants.ports.iter().map(|port| (port, Some(other.name.clone()))));
     // Daemons do not compete with each other: a node's set of them is given.
     let is_daemon = pod.owner == Owner::DaemonSet;

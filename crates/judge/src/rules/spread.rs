@@ -55,9 +55,18 @@ pub(crate) fn constraints(pod: &Pod, mode: SpreadMode) -> Vec<&Spread> {
 /// the labels of every one of them.
 pub(crate) fn domains(world: &World, pod: &Pod, spread: &Spread, all: &[&Spread]) -> BTreeMap<Arc<str>, i64> {
     let mut counts = BTreeMap::new();
-    for node in world.nodes().filter(|node| has_all_keys(node, all) && is_included(pod, spread, node)) {
-        if let Some(domain) = node.labels.get(&spread.key) {
-            *counts.entry(domain.clone()).or_insert(0) += matching(pod, spread, node);
+    let is_eligible = |node: &Node| has_all_keys(node, all) && is_included(pod, spread, node);
+    for domain in world.nodes().filter(|node| is_eligible(node)).filter_map(|node| node.labels.get(&spread.key)) {
+        if !counts.contains_key(domain) {
+            counts.insert(domain.clone(), 0);
+        }
+    }
+    for alike in world.crowd().kinds().filter(|alike| is_counted(pod, spread, &alike.sample)) {
+        for (name, names) in &alike.by_node {
+            let node = world.node(name).filter(|node| is_eligible(node));
+            if let Some(domain) = node.and_then(|node| node.labels.get(&spread.key)) {
+                *counts.entry(domain.clone()).or_insert(0) += i64::try_from(names.len()).unwrap_or(i64::MAX);
+            }
         }
     }
     counts
@@ -74,19 +83,18 @@ fn is_included(pod: &Pod, spread: &Spread, node: &Node) -> bool {
     (spread.node_affinity == Policy::Ignore || is_wanted()) && (spread.node_taints == Policy::Ignore || is_tolerated())
 }
 
-/// How many pods on the node the constraint counts: those of the pod's own namespace that are not on their way out.
+/// How many pods on the node the constraint counts.
+pub(crate) fn matching(pod: &Pod, spread: &Spread, node: &Node) -> i64 {
+    i64::try_from(node.pods().filter(|other| is_counted(pod, spread, other)).count()).unwrap_or(i64::MAX)
+}
+
+/// Whether the constraint counts a pod: one of the pod's own namespace that is not on its way out.
 ///
 /// A selector without demands selects every pod, yet kube-scheduler counts none for it.
-pub(crate) fn matching(pod: &Pod, spread: &Spread, node: &Node) -> i64 {
-    if let Selector::Matching(requirements) = &spread.selector
-        && requirements.is_empty()
-    {
-        return 0;
-    }
-    let counted = node.pods().filter(|other| {
-        other.life == Life::Active
-            && other.name.namespace == pod.name.namespace
-            && spread.selector.selects(&other.labels)
-    });
-    i64::try_from(counted.count()).unwrap_or(i64::MAX)
+fn is_counted(pod: &Pod, spread: &Spread, other: &Pod) -> bool {
+    let asks_nothing = matches!(&spread.selector, Selector::Matching(requirements) if requirements.is_empty());
+    !asks_nothing
+        && other.life == Life::Active
+        && other.name.namespace == pod.name.namespace
+        && spread.selector.selects(&other.labels)
 }
