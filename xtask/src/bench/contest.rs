@@ -71,6 +71,10 @@ impl Contest<'_> {
             std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
         }
         let (workload, sha256) = Workload::read(&path)?;
+        workload
+            .check()
+            .and_then(|()| lower::check_lossless(&workload))
+            .with_context(|| format!("checking {}", path.display()))?;
         Ok(Prepared { path, workload, sha256 })
     }
 

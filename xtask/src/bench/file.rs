@@ -117,11 +117,10 @@ impl Workload {
         Ok(text)
     }
 
-    /// Reads a file and says which bytes were read.
+    /// Reads a file that was checked when it was written, and says which bytes were read.
     pub(super) fn read(path: &Path) -> anyhow::Result<(Self, String)> {
         let text = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
         let workload: Self = serde_json::from_slice(&text).with_context(|| format!("decoding {}", path.display()))?;
-        workload.check().with_context(|| format!("checking {}", path.display()))?;
         Ok((workload, sha256::hex(&text)))
     }
 

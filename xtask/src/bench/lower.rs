@@ -31,6 +31,17 @@ pub(super) struct World {
     pub(super) snapshot: Snapshot,
     /// How long the lowering took. Decoding the file is not part of it: a watch hands out decoded objects.
     pub(super) seconds: f64,
+    /// What the snapshot was made from. Memory that is freed before a solve and used again by it would not show in the
+    /// solve's peak, so nothing is freed.
+    _wire: Wire,
+}
+
+struct Wire {
+    _pools: Vec<NodePool>,
+    _claims: Vec<NodeClaim>,
+    _nodes: Vec<WireNode>,
+    _daemon_sets: Vec<DaemonSet>,
+    _templates: Vec<WirePod>,
 }
 
 /// All moments in a workload are before this one.
@@ -47,23 +58,28 @@ pub(super) fn lower(workload: &Workload) -> anyhow::Result<World> {
     let mut snapshot = Snapshot::empty(model::time::Instant::from_unix_seconds(NOW_UNIX_SECONDS));
     snapshot.policy = policy(workload);
     snapshot.well_known = Arc::new(WellKnown::with_provider(label_keys.iter().copied()));
-    let wire_pools: Vec<NodePool> = objects(&workload.pools, "pools")?;
+    let pools: Vec<NodePool> = objects(&workload.pools, "pools")?;
+    let claims: Vec<NodeClaim> = objects(&workload.node_claims, "nodeClaims")?;
+    let nodes: Vec<WireNode> = objects(&workload.nodes, "nodes")?;
+    let daemon_sets: Vec<DaemonSet> = objects(&workload.daemon_sets, "daemonSets")?;
+    let templates: Vec<WirePod> = objects(&workload.pod_templates, "podTemplates")?;
     let types = stopwatch.run(|| types(workload))?;
-    for wire in &wire_pools {
+    for wire in &pools {
         let pool = stopwatch.run(|| pool(workload, wire, &types))?;
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
-    let references = wire_pools.iter().map(|pool| &pool.spec.template.spec.node_class_ref);
+    let references = pools.iter().map(|pool| &pool.spec.template.spec.node_class_ref);
     let classes = NodeClasses::new(references.map(|class| (class.group.as_str(), class.kind.as_str())));
-    add_nodes(&mut snapshot, workload, &classes, &mut stopwatch)?;
-    for wire in objects::<DaemonSet>(&workload.daemon_sets, "daemonSets")? {
-        let daemon = stopwatch.run(|| lower::daemon::daemon(&wire, None));
+    add_nodes(&mut snapshot, (&nodes, &claims), &classes, &mut stopwatch)?;
+    for wire in &daemon_sets {
+        let daemon = stopwatch.run(|| lower::daemon::daemon(wire, None));
         ensure!(daemon.oddities.is_empty(), "{}", daemon.oddities[0]);
         snapshot.daemons.insert(daemon.value.name.clone(), Arc::new(daemon.value));
     }
     let rules = LabelRules::with_provider(&label_keys, &[]);
-    add_pods(&mut snapshot, workload, &rules, &mut stopwatch)?;
-    Ok(World { snapshot, seconds: stopwatch.total.as_secs_f64() })
+    add_pods(&mut snapshot, workload, (&templates, &rules), &mut stopwatch)?;
+    let wire = Wire { _pools: pools, _claims: claims, _nodes: nodes, _daemon_sets: daemon_sets, _templates: templates };
+    Ok(World { snapshot, seconds: stopwatch.total.as_secs_f64(), _wire: wire })
 }
 
 /// Adds up the time that is spent on lowering, without the decoding in between.
@@ -184,20 +200,19 @@ fn pool(workload: &Workload, wire: &NodePool, types: &BTreeMap<&str, Arc<Instanc
 
 fn add_nodes(
     snapshot: &mut Snapshot,
-    workload: &Workload,
+    (nodes, claims): (&[WireNode], &[NodeClaim]),
     classes: &NodeClasses,
     stopwatch: &mut Stopwatch,
 ) -> anyhow::Result<()> {
-    let claims: Vec<NodeClaim> = objects(&workload.node_claims, "nodeClaims")?;
     let mut by_id: BTreeMap<String, &NodeClaim> = BTreeMap::new();
-    for claim in &claims {
+    for claim in claims {
         let id = claim.status.as_ref().and_then(|status| status.provider_id.clone()).unwrap_or_default();
         ensure!(!id.is_empty(), "nodeClaim {:?} has no status.providerID", claim.metadata.name);
         by_id.insert(id, claim);
     }
-    for wire in objects::<WireNode>(&workload.nodes, "nodes")? {
+    for wire in nodes {
         let id = wire.spec.as_ref().and_then(|spec| spec.provider_id.clone()).unwrap_or_default();
-        let parts = Parts { node: Some(&wire), claim: by_id.remove(&id), csi: None, pool: None, is_marked: false };
+        let parts = Parts { node: Some(wire), claim: by_id.remove(&id), csi: None, pool: None, is_marked: false };
         let node = stopwatch.run(|| lower::node::node(parts, classes));
         let node = node
             .with_context(|| format!("node {:?} is not taken: it lacks a provider id or type", wire.metadata.name))?;
@@ -214,7 +229,7 @@ fn add_nodes(
 fn add_pods(
     snapshot: &mut Snapshot,
     workload: &Workload,
-    rules: &LabelRules,
+    (templates, rules): (&[WirePod], &LabelRules),
     stopwatch: &mut Stopwatch,
 ) -> anyhow::Result<()> {
     let namespaces = namespaces(workload)?;
@@ -225,7 +240,6 @@ fn add_pods(
         workloads: &BTreeMap::new(),
         default_spread: &[],
     };
-    let templates: Vec<WirePod> = objects(&workload.pod_templates, "podTemplates")?;
     for entry in workload.bound_pods.iter().chain(&workload.pods) {
         // One at a time: what is freed before the solve would hide what the solve needs.
         let wire = expand(&templates[entry.template], entry);
@@ -269,10 +283,26 @@ fn namespaces(workload: &Workload) -> anyhow::Result<BTreeMap<Namespace, Labels>
     Ok(found)
 }
 
-/// Decodes objects, and refuses those that lose something by it: a field that one side drops in silence would make the two
-/// sides solve different problems.
-fn objects<T: DeserializeOwned + Serialize>(values: &[Value], list: &str) -> anyhow::Result<Vec<T>> {
-    let mut found = Vec::with_capacity(values.len());
+fn objects<T: DeserializeOwned>(values: &[Value], list: &str) -> anyhow::Result<Vec<T>> {
+    let decoded = values
+        .iter()
+        .enumerate()
+        .map(|(index, value)| T::deserialize(value).with_context(|| format!("{list}[{index}]")));
+    decoded.collect()
+}
+
+/// Refuses objects that lose something when they are decoded: a field that one side drops in silence would make the two sides
+/// solve different problems. Solvers take files that were checked so.
+pub(super) fn check_lossless(workload: &Workload) -> anyhow::Result<()> {
+    lossless::<NodePool>(&workload.pools, "pools")?;
+    lossless::<WireNamespace>(&workload.namespaces, "namespaces")?;
+    lossless::<NodeClaim>(&workload.node_claims, "nodeClaims")?;
+    lossless::<WireNode>(&workload.nodes, "nodes")?;
+    lossless::<DaemonSet>(&workload.daemon_sets, "daemonSets")?;
+    lossless::<WirePod>(&workload.pod_templates, "podTemplates")
+}
+
+fn lossless<T: DeserializeOwned + Serialize>(values: &[Value], list: &str) -> anyhow::Result<()> {
     for (index, value) in values.iter().enumerate() {
         let at = || format!("{list}[{index}]");
         let object: T = T::deserialize(value).with_context(at)?;
@@ -280,9 +310,8 @@ fn objects<T: DeserializeOwned + Serialize>(values: &[Value], list: &str) -> any
         if let Some(lost) = first_lost(value, &back) {
             bail!("{}{lost}: this field is not known", at());
         }
-        found.push(object);
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The path of the first key that is in one value and not in the other. Empty values may be dropped.
@@ -330,7 +359,7 @@ mod tests {
     #[test]
     fn a_field_that_decoding_would_drop_is_named() {
         let pod = json!({"metadata": {"labels": {}}, "spec": {"containers": [{"name": "main", "flavour": "sweet"}]}});
-        let error = objects::<WirePod>(&[pod], "podTemplates").unwrap_err().to_string();
+        let error = lossless::<WirePod>(&[pod], "podTemplates").unwrap_err().to_string();
         assert_eq!(error, "podTemplates[0].spec.containers[0].flavour: this field is not known");
     }
 }

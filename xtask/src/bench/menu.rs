@@ -142,3 +142,39 @@ fn worst_launch_price(suiting: &[&Offering]) -> Price {
     };
     order.into_iter().find_map(of).unwrap_or(Price::ZERO)
 }
+
+#[cfg(test)]
+mod tests {
+    use model::labels::CAPACITY_TYPE;
+    use model::requirements::Requirement;
+
+    use super::*;
+
+    fn sold(capacity_type: &str, pico: i64) -> Offering {
+        Offering {
+            requirements: Requirements::default().with(CAPACITY_TYPE, Requirement::value(capacity_type.into())),
+            price: Price::from_pico(pico),
+            is_available: true,
+            reservation: None,
+            capacity_override: None,
+            overhead_override: None,
+            has_price_overlay: false,
+        }
+    }
+
+    #[test]
+    fn the_worst_launch_is_the_dearest_of_the_first_capacity_type_there_is() {
+        let (spot, dear_spot, on_demand) = (sold("spot", 3), sold("spot", 5), sold("on-demand", 9));
+        assert_eq!(worst_launch_price(&[&on_demand, &spot, &dear_spot]).pico(), 5);
+        assert_eq!(worst_launch_price(&[&on_demand]).pico(), 9);
+        assert_eq!(worst_launch_price(&[&on_demand, &sold("reserved", 1), &spot]).pico(), 1);
+    }
+
+    #[test]
+    fn a_label_is_certain_only_when_there_is_one_way() {
+        let one = Possible::just("a".into());
+        assert_eq!(one.certain().map(|value| &**value), Some("a"));
+        assert_eq!(Possible { may_lack: true, ..one.clone() }.certain(), None);
+        assert_eq!(Possible { values: ["a".into(), "b".into()].into(), may_lack: false }.certain(), None);
+    }
+}

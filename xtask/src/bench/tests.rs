@@ -65,6 +65,24 @@ fn plain_pods_on_the_market_cost_little_more_than_the_bound() {
     );
 }
 
+/// The reference's harness is tested with this file; that both sides read it alike is what the contract is for.
+#[test]
+fn the_peers_sample_is_read_and_solved() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/peer/testdata/sample.json");
+    let (workload, _) = Workload::read(&file).unwrap();
+    workload.check().unwrap();
+    lower::check_lossless(&workload).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("answer.json");
+    let answer = solve::run(&file, &out, 1).unwrap();
+    let world = lower::lower(&workload).unwrap();
+    assert_eq!((world.snapshot.nodes.len(), world.snapshot.daemons.len(), world.snapshot.pools.len()), (1, 1, 2));
+    let plan = answer.plan.unwrap().plan(&world.snapshot).unwrap();
+    let found = assess(&world.snapshot, &plan);
+    assert_eq!((found.placed, found.violations), (workload.pods.len(), 0), "{:?}", found.violation_samples);
+    assert!(bound::lower_bound(&world.snapshot, &plan) <= found.price_per_hour);
+}
+
 #[test]
 fn medians_are_in_the_middle() {
     assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-12);

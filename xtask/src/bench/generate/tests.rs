@@ -107,3 +107,13 @@ fn apps_apart_are_of_two_hundred_each() {
     }
     assert_eq!(by_template.into_values().collect::<Vec<_>>(), [200, 200, 50]);
 }
+
+#[test]
+fn every_kind_of_row_says_nothing_that_decoding_would_drop() {
+    for name in ["diverse-100", "preference-respect-4000", "ec2-plain-500", "apart-20000"] {
+        lower::check_lossless(&made(name)).unwrap();
+    }
+    let mut draft = series::draft("standing");
+    standing::add_cluster(&mut draft, 2, 1, &mut Random::new(SEED));
+    lower::check_lossless(&draft.finish()).unwrap();
+}
