@@ -15,6 +15,9 @@ use super::results::{self, Measured, RowResult, Side};
 use super::rows::Row;
 use super::{generate, lower, machine, say};
 
+/// How many workers the reference is tried with. Where time allows no more than one try, the first must be a good guess.
+const PARALLELISM: &str = "2,5,1";
+
 /// Whom a row is run with.
 pub(super) struct Contest<'a> {
     /// Where workloads and answers lie.
@@ -110,6 +113,7 @@ impl Contest<'_> {
             None => {
                 let mut command = Command::new(binary);
                 command.args(["solve", "--workload"]).arg(&prepared.path).arg("--out").arg(&path);
+                command.args(["--parallelism", PARALLELISM]);
                 solved(command.args(["--cap", &format!("{}s", self.cap_seconds)]), &path, prepared)?
             }
         };
