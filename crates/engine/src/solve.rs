@@ -20,6 +20,8 @@ mod listing;
 mod machines;
 mod neighbours;
 mod outlook;
+mod pack;
+mod queue;
 mod reach;
 mod reserve;
 mod rooms;
@@ -84,6 +86,11 @@ pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Questio
     let world = World::build(snapshot, pods, &question.without, pools, (catalogue, reservations));
     let mut greedy = Greedy::new(&world, question.effort);
     let is_complete = greedy.run(cancel).is_ok();
-    let best = if is_complete { search::improved(greedy, question.effort, cancel) } else { greedy };
+    let best = if is_complete {
+        let improved = search::improved(greedy, question.effort, cancel);
+        pack::cheaper(improved, question.effort, cancel)
+    } else {
+        greedy
+    };
     finish::finish(best, cancel)
 }

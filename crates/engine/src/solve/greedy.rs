@@ -1,12 +1,10 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use model::pod::Pod;
 use model::price::Price;
 use model::snapshot::MinValuesPolicy;
 
@@ -55,6 +53,8 @@ pub(crate) struct Greedy<'w, 'a> {
     sites: Vec<Taken>,
     /// Where each pod went.
     pub(crate) seats: Vec<Option<Seat>>,
+    /// The rung that each seated pod stands on.
+    pub(super) rungs: Vec<usize>,
     /// Pods in the order in which they were seated.
     pub(crate) order: Vec<usize>,
     pub(crate) steps: u64,
@@ -76,8 +76,6 @@ pub(crate) enum Seat {
 struct Memory {
     closed_sites: Bits,
     closed_claims: Bits,
-    /// No claim before this one will ever have enough room again on its goal.
-    first_with_slack: usize,
 }
 
 /// What an attempt does otherwise than the first plan, by pod.
@@ -91,12 +89,12 @@ pub(crate) struct Habits {
 
 /// A pod, its class, and the rung on which it looks for a place.
 #[derive(Clone, Copy)]
-struct Bid {
-    pod: usize,
-    class: usize,
-    rung: usize,
+pub(super) struct Bid {
+    pub(super) pod: usize,
+    pub(super) class: usize,
+    pub(super) rung: usize,
     /// Whether it passes over places that would take it.
-    is_choosy: bool,
+    pub(super) is_choosy: bool,
 }
 
 /// How far a claim may be filled.
@@ -141,11 +139,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let axes = world.machines.axes().len();
         let mut free = Rooms::new(axes);
         world.sites.iter().for_each(|site| free.push(&site.start.free));
-        let fresh = Memory {
-            closed_sites: Bits::empty(world.sites.len()),
-            closed_claims: Bits::default(),
-            first_with_slack: 0,
-        };
+        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
         Self {
             world,
             topology: start.0.clone(),
@@ -165,6 +159,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             claims: Vec::new(),
             sites: world.sites.iter().map(|site| site.start.clone()).collect(),
             seats: vec![None; world.pods.len()],
+            rungs: vec![0; world.pods.len()],
             order: Vec::new(),
             steps: 0,
             reached: vec![false; world.pods.len()],
@@ -215,22 +210,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(left)
     }
 
-    /// Most important first, then those who found no place before, then those who need a host of their own (others fill it up),
-    /// then largest, then oldest.
-    fn queue(&self) -> Vec<usize> {
-        let place = |(number, pod): (usize, &&Pod)| {
-            let alone = self.classes[self.class_of[number]].is_alone;
-            let size = (pod.requests.cpu_milli, pod.requests.memory_bytes);
-            let importance = Reverse((pod.priority, self.habits.boosts[number], alone, size));
-            // Most ids differ in their first letters, which are at hand here.
-            (importance, pod.created, first_letters(pod.uid.as_str()), number)
-        };
-        let mut queue: Vec<_> = self.world.pods.iter().enumerate().map(place).collect();
-        let name = |number: usize| (&self.world.pods[number].uid, &self.world.pods[number].name);
-        queue.sort_unstable_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)).then_with(|| name(a.3).cmp(&name(b.3))));
-        queue.into_iter().map(|(.., number)| number).collect()
-    }
-
     fn seat(&mut self, pod: usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
         if self.classes[self.class_of[pod]].pod.wants.has_resource_claims {
             return Ok(false);
@@ -279,7 +258,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     fn seat_on_site(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
-        let Bid { pod, class, rung, .. } = bid;
+        let Bid { class, rung, .. } = bid;
         let classes = self.classes.clone();
         let rules = classes[class].rungs[rung].rules.iter().chain(&classes[class].unwanted);
         let rules: Vec<Weighed<'_>> = match self.world.sites.is_empty() {
@@ -297,7 +276,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
                 Ok(()) if *skips > 0 => *skips -= 1,
                 Ok(()) => {
                     self.topology.rely(&self.classes[class].rungs[rung].rules);
-                    self.take_site(pod, class, site);
+                    self.take_site(bid, site);
                     return Ok(true);
                 }
                 Err(Refusal::Final) => self.memory[class][rung].closed_sites.insert(site),
@@ -307,20 +286,24 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(false)
     }
 
-    fn site_verdict(&self, class: usize, rung: usize, number: usize, rules: &[Weighed<'_>]) -> Result<(), Refusal> {
+    pub(super) fn site_verdict(
+        &self,
+        class: usize,
+        rung: usize,
+        number: usize,
+        rules: &[Weighed<'_>],
+    ) -> Result<(), Refusal> {
         let (class, site) = (&self.classes[class], &self.world.sites[number]);
         if !site.suits(class, &class.rungs[rung], &self.sites[number]) {
             return Err(Refusal::Final);
         }
         let spot = Spot { place: number, ground: Ground::Site(number), states: &site.states };
-        let Some(broken) = rules.iter().find(|rule| !rule.holds(&self.topology, &spot)) else { return Ok(()) };
-        let is_about_hosts = self.topology.groups[broken.rule().group()].key.is_none();
-        let lasts = is_about_hosts && self.topology.is_lasting(broken.rule());
-        Err(if lasts { Refusal::Final } else { Refusal::ForNow })
+        let holds = rules.iter().all(|rule| rule.holds(&self.topology, &spot));
+        if holds { Ok(()) } else { Err(Refusal::ForNow) }
     }
 
-    fn take_site(&mut self, pod: usize, number: usize, site: usize) {
-        let (class, taken) = (&self.classes[number], &mut self.sites[site]);
+    pub(super) fn take_site(&mut self, bid: Bid, site: usize) {
+        let (class, taken) = (&self.classes[bid.class], &mut self.sites[site]);
         self.free.take(site, &class.requests);
         taken.free.copy_from_slice(self.free.row(site));
         taken.ports.extend(class.pod.wants.ports.iter().cloned());
@@ -329,7 +312,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         }
         let spot = Spot { place: site, ground: Ground::Site(site), states: &self.world.sites[site].states };
         self.topology.add(&class.footprint, &spot);
-        self.seated_at(pod, number, Seat::Site(site));
+        self.seated_at(bid, Seat::Site(site));
     }
 
     fn seat_on_claim(
@@ -362,19 +345,11 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     /// The next claim that has room within a bound and has not refused such a pod for good.
-    fn next_claim(&mut self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
-        let (requests, memory) = (&self.classes[bid.class].requests, &mut self.memory[bid.class][bid.rung]);
+    fn next_claim(&self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
+        let (requests, memory) = (&self.classes[bid.class].requests, &self.memory[bid.class][bid.rung]);
         match bound {
             Bound::Price => self.snug.next(from, requests, &memory.closed_claims),
-            // What is left on goals only shrinks, so who was passed over once is passed over for good.
-            Bound::Goal => {
-                let start = from.max(memory.first_with_slack);
-                let found = self.slack.next(start, requests, &memory.closed_claims);
-                if from <= memory.first_with_slack {
-                    memory.first_with_slack = found.unwrap_or(self.claims.len());
-                }
-                found
-            }
+            Bound::Goal => self.slack.next(from, requests, &memory.closed_claims),
             Bound::Anything => self.slack.next(from, &[], &memory.closed_claims),
         }
     }
@@ -392,7 +367,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     /// Puts a pod on a claim that takes it.
-    fn join(&mut self, bid: Bid, number: usize, narrowing: Narrowing) {
+    pub(super) fn join(&mut self, bid: Bid, number: usize, narrowing: Narrowing) {
         let claim = &mut self.claims[number];
         if narrowing.outlook != claim.outlook {
             let outlooks = self.outlooks.borrow();
@@ -404,12 +379,11 @@ impl<'w, 'a> Greedy<'w, 'a> {
         claim.admit(bid.pod, &self.classes[bid.class], narrowing);
         self.reservations.exchange(&held, &claim.held);
         self.topology.rely(&self.classes[bid.class].rungs[bid.rung].rules);
-        self.take_claim(bid.pod, bid.class, number);
+        self.take_claim(bid, number);
     }
 
     /// Opens a claim in the first pool that can. Pools of equal weight are compared by price.
     fn seat_on_new_claim(&mut self, bid: Bid, turn: usize, cancel: &AtomicBool) -> Result<Outcome, OutOfEffort> {
-        let Bid { pod, class, rung, .. } = bid;
         let mut best: Option<(Price, Claim)> = None;
         let mut weight = None;
         // One turn in two goes to another pool, the rest to other domains.
@@ -442,19 +416,24 @@ impl<'w, 'a> Greedy<'w, 'a> {
             self.join(bid, number, narrowing);
             return Ok(Outcome::Seated);
         }
+        claim.goal = self.goal(&claim, self.classes[bid.class].set());
+        self.open(bid, claim);
+        Ok(Outcome::Seated)
+    }
+
+    /// Adds a claim that has taken its first pod.
+    pub(super) fn open(&mut self, bid: Bid, claim: Claim) {
         let place = self.world.sites.len() + self.claims.len();
         let outlook = self.outlooks.borrow().get(claim.outlook).clone();
         self.topology.reshape(place, claim.template, None, &outlook.states);
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
-        claim.goal = self.goal(&claim, self.classes[class].set());
         let axes = self.world.machines.axes().len();
         let room = self.world.templates[claim.template].room(claim.goal, axes);
         self.slack.push(room);
         self.snug.push(room);
         self.claims.push(claim);
-        self.topology.rely(&self.classes[class].rungs[rung].rules);
-        self.take_claim(pod, class, self.claims.len() - 1);
-        Ok(Outcome::Seated)
+        self.topology.rely(&self.classes[bid.class].rungs[bid.rung].rules);
+        self.take_claim(bid, self.claims.len() - 1);
     }
 
     /// A claim of late that would take the pod, beyond its goal, for less than a new machine costs.
@@ -483,7 +462,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(best)
     }
 
-    fn open_claim(&self, bid: Bid, template: usize, turn: usize) -> Result<Claim, Refusal> {
+    pub(super) fn open_claim(&self, bid: Bid, template: usize, turn: usize) -> Result<Claim, Refusal> {
         let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
         let mut claim = claim.ok_or(Refusal::Final)?;
         let candidate = Candidate { turn, ..self.candidate(bid.class, bid.rung, self.claims.len()) };
@@ -509,10 +488,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(claim)
     }
 
-    fn take_claim(&mut self, pod: usize, class: usize, number: usize) {
+    fn take_claim(&mut self, bid: Bid, number: usize) {
         let essential = self.essential(&self.claims[number]);
         self.limits.charge(&mut self.claims[number], essential.iter().copied());
-        let requests = &self.classes[class].requests;
+        let requests = &self.classes[bid.class].requests;
         self.slack.take(number, requests);
         let claim = &self.claims[number];
         let machine = self.cheapest(claim).map_or(claim.goal, |step| step.machine);
@@ -521,14 +500,15 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let outlook = self.outlooks.borrow().get(self.claims[number].outlook).clone();
         let ground = Ground::Template(self.claims[number].template);
         let spot = Spot { place: self.world.sites.len() + number, ground, states: &outlook.states };
-        self.topology.add(&self.classes[class].footprint, &spot);
-        self.seated_at(pod, class, Seat::Claim(number));
+        self.topology.add(&self.classes[bid.class].footprint, &spot);
+        self.seated_at(bid, Seat::Claim(number));
     }
 
-    fn seated_at(&mut self, pod: usize, class: usize, seat: Seat) {
-        self.seats[pod] = Some(seat);
-        self.order.push(pod);
-        let class = &self.classes[class];
+    fn seated_at(&mut self, bid: Bid, seat: Seat) {
+        self.seats[bid.pod] = Some(seat);
+        self.rungs[bid.pod] = bid.rung;
+        self.order.push(bid.pod);
+        let class = &self.classes[bid.class];
         let demand = self.demand[class.set()].iter_mut();
         demand.zip(&class.requests).for_each(|(demand, wanted)| *demand = demand.saturating_sub(*wanted));
     }
@@ -563,11 +543,4 @@ impl<'w, 'a> Greedy<'w, 'a> {
             lift,
         }
     }
-}
-
-/// The first letters of a text as a number that is in the order of the texts.
-fn first_letters(text: &str) -> u64 {
-    let mut letters = [0; 8];
-    letters.iter_mut().zip(text.bytes()).for_each(|(letter, byte)| *letter = byte);
-    u64::from_be_bytes(letters)
 }

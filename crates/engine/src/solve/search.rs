@@ -52,7 +52,7 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
 
 impl Greedy<'_, '_> {
     /// The same world once more, with so much effort and other habits.
-    fn again(&self, effort: u64, habits: Habits) -> Self {
+    pub(super) fn again(&self, effort: u64, habits: Habits) -> Self {
         let (classes, class_of) = (self.classes.clone(), self.class_of.clone());
         let mut again = Self::begin(self.world, classes, class_of, self.start.clone(), effort);
         (again.habits, again.outlooks) = (habits, self.outlooks.clone());

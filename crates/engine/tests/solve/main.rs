@@ -18,6 +18,7 @@ mod owed;
 mod packing;
 mod pools;
 mod preferences;
+mod prices;
 mod random;
 mod reasons;
 mod reserved;

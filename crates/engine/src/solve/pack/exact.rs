@@ -1,0 +1,194 @@
+//! All ways to pack about a dozen pods.
+//!
+//! What each set of pods costs on a machine of its own, or beside those that stay on a claim, is found once; then the
+//! cheapest way to divide all pods into such sets is put together from the cheapest ways for fewer.
+
+use super::super::outlook::OutlookId;
+use super::{Bin, Cost, Puzzle, add};
+
+/// Most ways to divide sets in two that are looked at.
+const MOST_WAYS: usize = 2_000_000;
+
+/// More than anything costs.
+const NEVER: Cost = Cost::MAX / 4;
+
+/// Of how many pods every set is looked at. Each one more makes it three times as much, so in a large plan lots are smaller.
+pub(super) fn most_pods(in_plan: usize) -> usize {
+    match in_plan {
+        0..=24 => 12,
+        25..=100 => 10,
+        _ => 8,
+    }
+}
+
+pub(super) fn is_small(most: usize, pods: usize, fixed: usize) -> bool {
+    pods <= most && 3_usize.pow(pods as u32) * (fixed + 1) <= MOST_WAYS
+}
+
+/// What a set of pods costs together, and the template that it costs so little in.
+#[derive(Clone, Copy)]
+struct Priced {
+    cost: Cost,
+    template: usize,
+}
+
+/// A set of pods on a machine, as it grows.
+struct Growing {
+    outlook: Option<OutlookId>,
+    step: usize,
+}
+
+impl Puzzle<'_, '_, '_> {
+    /// The cheapest packing of these pods on claims that stay and on new ones.
+    pub(super) fn best_of_all(&mut self, fixed: &[Bin], pods: &[usize], templates: &[usize]) -> Option<Vec<Bin>> {
+        let sets = 1_usize << pods.len();
+        let ways = 3_u64.pow(pods.len() as u32) / 16;
+        if !self.may_look((sets * (fixed.len() + templates.len())) as u64 + ways * (fixed.len() as u64 + 1)) {
+            return None;
+        }
+        let mut fresh = vec![Priced { cost: NEVER, template: 0 }; sets];
+        for template in templates {
+            let empty = Bin {
+                template: *template,
+                outlook: self.start(*template)?,
+                fixed: None,
+                base: vec![0; self.greedy.world.machines.axes().len()],
+                pods: Vec::new(),
+                cost: 0,
+            };
+            for (set, cost) in self.costs(&empty, pods).into_iter().enumerate() {
+                if cost < fresh[set].cost {
+                    fresh[set] = Priced { cost, template: *template };
+                }
+            }
+        }
+        let on_fixed: Vec<Vec<Cost>> = fixed.iter().map(|bin| self.costs(bin, pods)).collect();
+        divided(&fresh, &on_fixed).map(|found| self.written(fixed, pods, &found))
+    }
+
+    /// What each set of pods costs beside those that stay.
+    fn costs(&self, bin: &Bin, pods: &[usize]) -> Vec<Cost> {
+        let sets = 1_usize << pods.len();
+        let mut requests: Vec<Vec<i64>> = Vec::with_capacity(sets);
+        let mut growing: Vec<Growing> = Vec::with_capacity(sets);
+        let mut costs = Vec::with_capacity(sets);
+        let classes: Vec<usize> = pods.iter().map(|pod| self.greedy.class_of[*pod]).collect();
+        let suits: Vec<bool> = pods.iter().map(|pod| self.suits_fixed(bin, *pod)).collect();
+        let clash = |a: usize, b: usize| self.clash(classes[a], classes[b]);
+        let clashes: Vec<Vec<bool>> = (0..pods.len()).map(|a| (0..pods.len()).map(|b| clash(a, b)).collect()).collect();
+        for set in 0..sets {
+            if set == 0 {
+                let found = self.cheapest(bin.template, bin.outlook, 0, &bin.base);
+                requests.push(bin.base.clone());
+                growing.push(Growing { outlook: Some(bin.outlook), step: found.map_or(0, |(step, _)| step) });
+                costs.push(if bin.fixed.is_some() { found.map_or(NEVER, |(_, cost)| cost) } else { 0 });
+                continue;
+            }
+            let last = set.trailing_zeros() as usize;
+            let rest = set & (set - 1);
+            let others = (last + 1..pods.len()).filter(|other| rest & (1 << other) != 0);
+            let is_apart = suits[last] && !others.into_iter().any(|other| clashes[last][other]);
+            let before = &growing[rest];
+            let outlook = before.outlook.filter(|_| is_apart);
+            let outlook = outlook.and_then(|outlook| self.joined(bin.template, outlook, pods[last]));
+            let mut wanted = requests[rest].clone();
+            add(&mut wanted, &self.class(pods[last]).requests);
+            let from = if outlook == before.outlook { before.step } else { 0 };
+            let found = outlook.and_then(|outlook| self.cheapest(bin.template, outlook, from, &wanted));
+            growing.push(Growing {
+                outlook: outlook.filter(|_| found.is_some()),
+                step: found.map_or(0, |(step, _)| step),
+            });
+            costs.push(found.map_or(NEVER, |(_, cost)| cost));
+            requests.push(wanted);
+        }
+        costs
+    }
+
+    fn written(&self, fixed: &[Bin], pods: &[usize], found: &Division) -> Vec<Bin> {
+        let of = |set: usize| (0..pods.len()).filter(|pod| set & (1 << pod) != 0).map(|pod| pods[pod]).collect();
+        let stay = fixed.iter().zip(&found.on_fixed);
+        let mut bins: Vec<Bin> =
+            stay.map(|(bin, (set, cost))| Bin { pods: of(*set), cost: *cost, ..bin.clone() }).collect();
+        bins.extend(found.fresh.iter().filter_map(|(set, priced)| {
+            Some(Bin {
+                template: priced.template,
+                outlook: self.start(priced.template)?,
+                fixed: None,
+                base: vec![0; self.greedy.world.machines.axes().len()],
+                pods: of(*set),
+                cost: priced.cost,
+            })
+        }));
+        bins
+    }
+}
+
+/// Sets of pods, and what they cost: one for each claim that stays, and those on new claims.
+struct Division {
+    on_fixed: Vec<(usize, Cost)>,
+    fresh: Vec<(usize, Priced)>,
+}
+
+/// The cheapest way to divide all pods; `None` when there is none.
+fn divided(fresh: &[Priced], on_fixed: &[Vec<Cost>]) -> Option<Division> {
+    let sets = fresh.len();
+    // On new claims alone: the set with the lowest pod first, then the rest.
+    let mut cheapest = vec![0; sets];
+    let mut choice = vec![0; sets];
+    for set in 1..sets {
+        let lowest = set & set.wrapping_neg();
+        let others = set ^ lowest;
+        let mut best = (NEVER, 0);
+        let mut part = others;
+        loop {
+            let cost = fresh[part | lowest].cost.saturating_add(cheapest[others ^ part]);
+            if cost < best.0 {
+                best = (cost, part | lowest);
+            }
+            if part == 0 {
+                break;
+            }
+            part = (part - 1) & others;
+        }
+        (cheapest[set], choice[set]) = best;
+    }
+    // Then claims that stay take a share, one after the other.
+    let mut shares: Vec<Vec<usize>> = Vec::new();
+    let mut totals = cheapest;
+    for costs in on_fixed {
+        let mut with = vec![NEVER; sets];
+        let mut share = vec![0; sets];
+        for set in 0..sets {
+            let mut part = set;
+            loop {
+                let cost = costs[part].saturating_add(totals[set ^ part]);
+                if cost < with[set] {
+                    (with[set], share[set]) = (cost, part);
+                }
+                if part == 0 {
+                    break;
+                }
+                part = (part - 1) & set;
+            }
+        }
+        totals = with;
+        shares.push(share);
+    }
+    let mut left = sets - 1;
+    if totals[left] >= NEVER {
+        return None;
+    }
+    let mut taken: Vec<(usize, Cost)> = Vec::new();
+    for (share, costs) in shares.iter().zip(on_fixed).rev() {
+        taken.push((share[left], costs[share[left]]));
+        left ^= share[left];
+    }
+    taken.reverse();
+    let mut new = Vec::new();
+    while left != 0 {
+        new.push((choice[left], fresh[choice[left]]));
+        left ^= choice[left];
+    }
+    Some(Division { on_fixed: taken, fresh: new })
+}

@@ -1,0 +1,217 @@
+//! What plans cost, beside the least that any plan could cost.
+
+use std::sync::Arc;
+
+use model::instance::InstanceType;
+use model::labels::{HOSTNAME, ZONE};
+use model::pod::Pod;
+use model::price::Price;
+use model::snapshot::Snapshot;
+use proptest::prelude::*;
+
+use crate::fixture::*;
+use crate::judged::answer;
+use crate::random::draws;
+
+/// A machine of a small menu: cpus, memory, and its price in thousandths of a dollar.
+#[derive(Clone, Debug)]
+struct Kind {
+    cpu: i64,
+    memory: i64,
+    price: i64,
+}
+
+/// A pod of a small world.
+#[derive(Clone, Debug)]
+struct Ask {
+    cpu: i64,
+    memory: i64,
+    /// A zone that it must be in.
+    zone: Option<usize>,
+    /// An app whose pods keep apart.
+    app: Option<usize>,
+}
+
+const ZONES: [&str; 3] = ["test-zone-1", "test-zone-2", "test-zone-3"];
+
+fn any_kind() -> impl Strategy<Value = Kind> {
+    (1..16_i64, prop::sample::select(vec![1_i64, 2, 4, 8]), 70..140_i64).prop_map(|(cpu, ratio, percent)| Kind {
+        cpu,
+        memory: cpu * ratio,
+        price: (cpu * 40 + cpu * ratio * 5) * percent / 100,
+    })
+}
+
+fn any_ask() -> impl Strategy<Value = Ask> {
+    let zone = prop::sample::select(vec![None, None, None, None, Some(0), Some(1)]);
+    let app = prop::sample::select(vec![None, None, None, Some(0)]);
+    (100..6000_i64, 100..12_000_i64, zone, app).prop_map(|(cpu, memory, zone, app)| Ask { cpu, memory, zone, app })
+}
+
+fn any_small(pods: usize, kinds: usize) -> impl Strategy<Value = (Vec<Kind>, Vec<Ask>)> {
+    // The largest kind holds any pod, so that everybody can be placed.
+    let largest = Kind { cpu: 16, memory: 64, price: 16 * 40 + 64 * 5 };
+    let kinds = prop::collection::vec(any_kind(), 1..kinds).prop_map(move |mut kinds| {
+        kinds.push(largest.clone());
+        kinds
+    });
+    (kinds, prop::collection::vec(any_ask(), 1..=pods))
+}
+
+fn machine(number: usize, kind: &Kind) -> Arc<InstanceType> {
+    let shape = shape(&format!("kind-{number}"))
+        .with("cpu", kind.cpu * 1000)
+        .with("memory", kind.memory * GI)
+        .with("pods", 100);
+    changed(shape, |built| {
+        let price = Price::from_pico(kind.price * 1_000_000_000);
+        built.offerings.iter_mut().for_each(|offering| offering.price = price);
+    })
+}
+
+fn build(kinds: &[Kind], asks: &[Ask]) -> (Snapshot, Vec<Pod>) {
+    let types = kinds.iter().enumerate().map(|(number, kind)| machine(number, kind)).collect();
+    let sketch = |(number, ask): (usize, &Ask)| {
+        let mut sketch = pod(&format!("pod-{number:03}")).asks("cpu", ask.cpu).asks("memory", ask.memory * MI);
+        if let Some(zone) = ask.zone {
+            sketch = sketch.selects(ZONE, &format!("In {}", ZONES[zone]));
+        }
+        if let Some(app) = ask.app {
+            let app = format!("{app}");
+            sketch = sketch.label("app", &app).apart(near(HOSTNAME, &[("app", &app)]));
+        }
+        sketch.0
+    };
+    let pods: Vec<Pod> = asks.iter().enumerate().map(sketch).collect();
+    let mut world = world(vec![pool("p").types(types)]);
+    for pod in &pods {
+        world.snapshot.pods.insert(pod.name.clone(), Arc::new(pod.clone()));
+    }
+    (world.snapshot, pods)
+}
+
+const FEE: i64 = 2;
+
+/// The cheapest machine for these pods, if they can share one.
+fn shared(kinds: &[Kind], asks: &[Ask], set: usize) -> Option<i64> {
+    let chosen = || (0..asks.len()).filter(|pod| set & (1 << pod) != 0).map(|pod| &asks[pod]);
+    let (cpu, memory) = chosen().fold((0, 0), |(cpu, memory), ask| (cpu + ask.cpu, memory + ask.memory));
+    let mut zones: Vec<usize> = chosen().filter_map(|ask| ask.zone).collect();
+    zones.dedup();
+    let loners = chosen().filter(|ask| ask.app.is_some()).count();
+    if zones.windows(2).any(|pair| pair[0] != pair[1]) || loners > 1 {
+        return None;
+    }
+    let holds = |kind: &&Kind| cpu <= kind.cpu * 1000 - 100 && memory <= kind.memory * 1024 - 10;
+    kinds.iter().filter(holds).map(|kind| kind.price + FEE).min()
+}
+
+/// The least that any way to divide the pods costs.
+fn optimum(kinds: &[Kind], asks: &[Ask]) -> i64 {
+    let sets = 1_usize << asks.len();
+    let costs: Vec<Option<i64>> = (0..sets).map(|set| shared(kinds, asks, set)).collect();
+    let mut best = vec![i64::MAX; sets];
+    best[0] = 0;
+    for set in 1..sets {
+        let mut part = set;
+        while part != 0 {
+            if let Some(cost) = costs[part].filter(|_| part & (set & set.wrapping_neg()) != 0) {
+                best[set] = best[set].min(cost + best[set ^ part]);
+            }
+            part = (part - 1) & set;
+        }
+    }
+    best[sets - 1]
+}
+
+/// What a plan costs, in thousandths of a dollar.
+fn cost(plan: &model::plan::Plan) -> i64 {
+    plan.price().pico() / 1_000_000_000 + FEE * plan.claims.len() as i64
+}
+
+/// The mean and the worst of what plans cost beyond the optimum, in parts of it.
+fn gaps(pods: usize, kinds: usize, worlds: u32) -> (f64, f64) {
+    let mut gaps = Vec::new();
+    for (kinds, asks) in draws(any_small(pods, kinds), worlds) {
+        let (snapshot, pods) = build(&kinds, &asks);
+        let plan = answer(&snapshot, &pods, u64::MAX);
+        assert!(plan.unplaced.is_empty(), "{kinds:?} {asks:?}");
+        let verdict = judge::replay(&snapshot, &plan);
+        assert!(verdict.is_accepted(), "{verdict}");
+        let least = optimum(&kinds, &asks);
+        assert!(cost(&plan) >= least, "no plan is cheaper than the cheapest: {kinds:?} {asks:?}");
+        gaps.push(cost(&plan) as f64 / least as f64 - 1.0);
+    }
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    (mean, gaps.iter().copied().fold(0.0, f64::max))
+}
+
+#[test]
+fn eight_pods_on_six_types_cost_hardly_more_than_they_must() {
+    let (mean, worst) = gaps(8, 6, 300);
+    println!("8 x 6: mean {mean:.5}, worst {worst:.5}");
+    assert!(mean <= 0.005 && worst <= 0.05, "mean {mean}, worst {worst}");
+}
+
+#[test]
+fn twelve_pods_on_ten_types_cost_hardly_more_than_they_must() {
+    let (mean, worst) = gaps(12, 10, 100);
+    println!("12 x 10: mean {mean:.5}, worst {worst:.5}");
+    assert!(mean <= 0.02 && worst <= 0.10, "mean {mean}, worst {worst}");
+}
+
+/// A menu of three families, eight sizes each.
+fn families() -> Vec<Kind> {
+    let sizes = [1_i64, 2, 4, 8, 16, 32, 48, 64];
+    let family = |ratio: i64, dear: i64| {
+        sizes.iter().map(move |cpu| Kind { cpu: *cpu, memory: cpu * ratio, price: cpu * dear }).collect::<Vec<_>>()
+    };
+    [family(2, 42), family(4, 48), family(8, 63)].concat()
+}
+
+/// The least that fractions of machines cost that have so much cpu and memory in all: a bound for every plan.
+fn fractional(kinds: &[Kind], cpu: f64, memory: f64) -> f64 {
+    let rows: Vec<(f64, f64, f64)> = kinds
+        .iter()
+        .map(|kind| ((kind.cpu * 1000 - 100) as f64, (kind.memory * 1024 - 10) as f64, (kind.price + FEE) as f64))
+        .collect();
+    let mut corners: Vec<(f64, f64)> = Vec::new();
+    for (i, a) in rows.iter().enumerate() {
+        corners.extend([(a.2 / a.0, 0.0), (0.0, a.2 / a.1)]);
+        for b in &rows[i + 1..] {
+            let determinant = a.0 * b.1 - b.0 * a.1;
+            if determinant.abs() > 1e-9 {
+                corners.push(((a.2 * b.1 - b.2 * a.1) / determinant, (a.0 * b.2 - b.0 * a.2) / determinant));
+            }
+        }
+    }
+    let is_allowed = |(u, v): &&(f64, f64)| {
+        *u >= -1e-12 && *v >= -1e-12 && rows.iter().all(|row| u * row.0 + v * row.1 <= row.2 * (1.0 + 1e-9))
+    };
+    corners.iter().filter(is_allowed).map(|(u, v)| u * cpu + v * memory).fold(0.0, f64::max)
+}
+
+#[test]
+fn hundreds_of_pods_cost_little_more_than_fractions_of_machines_would() {
+    let kinds = families();
+    for count in [40, 200, 1000] {
+        let asks = prop::collection::vec((100..4000_i64, 100..12_000_i64), count);
+        let mut ratios = Vec::new();
+        for asks in draws(asks, 6) {
+            let plain = |(cpu, memory): &(i64, i64)| Ask { cpu: *cpu, memory: *memory, zone: None, app: None };
+            let asks: Vec<Ask> = asks.iter().map(plain).collect();
+            let (snapshot, pods) = build(&kinds, &asks);
+            let plan = answer(&snapshot, &pods, u64::MAX);
+            assert!(plan.unplaced.is_empty() && judge::replay(&snapshot, &plan).is_accepted());
+            let sum = |pick: fn(&Ask) -> i64| asks.iter().map(pick).sum::<i64>() as f64;
+            let bound = fractional(&kinds, sum(|ask| ask.cpu), sum(|ask| ask.memory));
+            assert!(cost(&plan) as f64 >= bound * (1.0 - 1e-9), "a bound is not above a plan");
+            ratios.push(cost(&plan) as f64 / bound);
+        }
+        println!("{count} pods: {ratios:.4?}");
+        // Few pods cannot fill whole machines, however they are packed.
+        let most = if count < 100 { 1.10 } else { 1.05 };
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        assert!(mean <= most, "{count} pods: {mean}, {ratios:?}");
+    }
+}
