@@ -24,6 +24,7 @@ use engine::lifecycle::{Patience, Step, Waiting, next_step};
 use model::claim::Machine;
 use model::ids::NodeName;
 use model::time::Instant;
+use provider::CloudProvider;
 use runtime::{Backoff, Next};
 
 use crate::controller::{Controller, TickId};
@@ -41,7 +42,6 @@ const STEPS_MAX: usize = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lifecycle {
-    patience: Patience,
     memory: Memory,
 }
 
@@ -95,7 +95,8 @@ impl Lifecycle {
         hydrate::hydrate(desk);
         for _ in 0..STEPS_MAX {
             let now = ctx.now();
-            let step = next_step(&self.memory.view(desk), self.patience, now);
+            let patience = Patience { launch: ctx.cloud.launch_timeout(), ..Patience::default() };
+            let step = next_step(&self.memory.view(desk), patience, now);
             tracing::trace!(claim = %desk.name(), ?step, "next step");
             match self.take(ctx, desk, step, now).await? {
                 Done::Onward => {}

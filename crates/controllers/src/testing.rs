@@ -67,7 +67,22 @@ impl World {
         wrap: impl FnOnce(Kwok) -> Arc<dyn provider::CloudProvider>,
     ) -> Self {
         let clock = Clock::virtual_from(EPOCH.parse().unwrap());
-        let server = ApiServer::new(clock.clone());
+        Self::on(ApiServer::new(clock.clone()), clock, settings, assortment, wrap)
+    }
+
+    /// The same cluster for a process that knows nothing of what another one did.
+    pub(crate) fn reborn(&self) -> Self {
+        let (settings, assortment) = (self.ctx.settings.clone(), Assortment::Menu(Menu::generated()));
+        Self::on(self.server.clone(), self.ctx.clock.clone(), settings, assortment, |kwok| Arc::new(kwok))
+    }
+
+    fn on(
+        server: ApiServer,
+        clock: Clock,
+        settings: Settings,
+        assortment: Assortment,
+        wrap: impl FnOnce(Kwok) -> Arc<dyn provider::CloudProvider>,
+    ) -> Self {
         let (client, rng) = (server.client(), Rng::new(1));
         let of_cloud = provider::kwok::Settings { namespace: "machines".to_owned(), rng: rng.fork("cloud") };
         let cloud = Kwok::new(client.clone(), clock.clone(), &of_cloud, assortment).unwrap();
@@ -116,6 +131,12 @@ impl World {
         };
         let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), crate::Front::default(), stop.clone()), end);
         ended.unwrap();
+    }
+
+    /// Runs the whole process for so long, in simulated time, and then ends it as a power cut would.
+    pub(crate) async fn run_and_die(&self, time: Duration) {
+        let process = crate::run(self.ctx.clone(), crate::Front::default(), Stop::new());
+        assert!(tokio::time::timeout(time, process).await.is_err(), "it ended by itself");
     }
 
     /// Writes the events that were published since, for tests that do not run the process, and gives back all there are.

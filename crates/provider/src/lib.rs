@@ -23,6 +23,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::NodeClaim;
 use api::nodepool::NodeClassReference;
@@ -84,6 +85,11 @@ pub trait CloudProvider: Send + Sync {
     /// What must hold, beyond the node being there, before it counts as registered.
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
         Vec::new()
+    }
+
+    /// How long a claim may wait for its machine before it is given up.
+    fn launch_timeout(&self) -> Duration {
+        Duration::from_secs(5 * 60)
     }
 
     /// Work of its own that the process runs beside ours while it leads.

@@ -123,6 +123,10 @@ impl CloudProvider for Metered {
         self.inner.registration_hooks()
     }
 
+    fn launch_timeout(&self) -> Duration {
+        self.inner.launch_timeout()
+    }
+
     fn duties(&self) -> Vec<Duty> {
         self.inner.duties()
     }

@@ -1,5 +1,6 @@
 //! One claim, one tick after the other, on an API server in memory.
 
+mod crashing;
 mod ending;
 mod initializing;
 mod launching;

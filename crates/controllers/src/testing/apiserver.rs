@@ -80,6 +80,14 @@ struct State {
     asked: Vec<Asked>,
     trouble: Vec<(String, Trouble)>,
     absent: Vec<&'static str>,
+    cut: Option<Cut>,
+}
+
+/// The power fails for whoever asks: from some write on, nobody hears an answer.
+struct Cut {
+    writes_left: usize,
+    last_one_counts: bool,
+    has_come: bool,
 }
 
 /// Where a request goes.
@@ -144,6 +152,16 @@ impl ApiServer {
         self.lock().trouble.push((start.to_owned(), trouble));
     }
 
+    /// After so many more writes nobody hears an answer, until power is restored. The last write may still be carried out.
+    pub(crate) fn cut_power_after(&self, writes_left: usize, last_one_counts: bool) {
+        self.lock().cut = Some(Cut { writes_left, last_one_counts, has_come: false });
+    }
+
+    /// Says whether there was a cut at all.
+    pub(crate) fn restore_power(&self) -> bool {
+        self.lock().cut.take().is_some_and(|cut| cut.has_come)
+    }
+
     /// The kind is not served from now on.
     pub(crate) fn withdraw(&self, kind: &str) {
         self.lock().absent.push(known(kind).0);
@@ -159,6 +177,18 @@ impl ApiServer {
     }
 
     async fn serve(self, request: Request<Body>) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, kube::Error> {
+        let power = self.lock().power(request.method());
+        if power == Power::Gone {
+            return std::future::pending().await;
+        }
+        let answer = self.answer(request).await;
+        if power == Power::Going {
+            return std::future::pending().await;
+        }
+        answer
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, kube::Error> {
         let (head, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
         let line = format!("{} {}", head.method, head.uri.path());
@@ -201,7 +231,31 @@ impl ApiServer {
     }
 }
 
+/// Whether a request is carried out, and whether anybody hears of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Power {
+    On,
+    Going,
+    Gone,
+}
+
 impl State {
+    fn power(&mut self, method: &Method) -> Power {
+        let Some(cut) = &mut self.cut else { return Power::On };
+        if cut.has_come {
+            return Power::Gone;
+        }
+        if method == Method::GET {
+            return Power::On;
+        }
+        let Some(left) = cut.writes_left.checked_sub(1) else {
+            cut.has_come = true;
+            return if cut.last_one_counts { Power::Going } else { Power::Gone };
+        };
+        cut.writes_left = left;
+        Power::On
+    }
+
     fn store(&mut self, kind: &'static str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use api::NodeClaim;
 use api::nodepool::NodeClassReference;
@@ -27,6 +28,7 @@ pub(crate) struct Script {
     pub(crate) hooks: Vec<Arc<dyn RegistrationHook>>,
     /// Machines that no list shows and nobody finds.
     pub(crate) vanished: Vec<String>,
+    pub(crate) launch_timeout: Option<Duration>,
     pub(crate) calls: Vec<String>,
 }
 
@@ -118,6 +120,10 @@ impl CloudProvider for Scripted {
 
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
         self.script().hooks.clone()
+    }
+
+    fn launch_timeout(&self) -> Duration {
+        self.script().launch_timeout.unwrap_or_else(|| self.inner.launch_timeout())
     }
 
     fn duties(&self) -> Vec<Duty> {

@@ -33,6 +33,19 @@ async fn a_node_is_initialized_once_its_kubelet_reports() {
     }
 }
 
+// 02/IN2
+#[tokio::test(start_paused = true)]
+async fn nothing_is_initialized_before_it_is_registered() {
+    let stage = Stage::with(claim("a", json!({})));
+    stage.tick("a").await;
+    stage.kubelet_reports("True");
+    let twin = merged(stage.node(), json!({"metadata": {"name": "twin", "uid": "other"}}));
+    stage.world.put(twin);
+    stage.tick("a").await;
+    assert_eq!(stage.condition("a", "Registered")[0], "False");
+    assert_eq!(stage.condition("a", "Initialized")[..2], ["Unknown", "AwaitingReconciliation"]);
+}
+
 // 02/IN4 02/IN5
 #[tokio::test(start_paused = true)]
 async fn devices_that_were_asked_for_are_waited_for() {

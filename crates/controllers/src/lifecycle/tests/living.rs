@@ -28,6 +28,20 @@ async fn a_claim_that_does_not_launch_in_five_minutes_is_given_up() {
     assert!(!stage.has_claim("a"));
 }
 
+// 02/LI5
+#[tokio::test(start_paused = true)]
+async fn a_provider_may_ask_for_another_launch_timeout() {
+    let stage = Stage::with(claim("a", json!({})));
+    let error = || provider::ProviderError::Unavailable { doing: "launching".to_owned(), source: None };
+    stage.cloud.script().launches.extend([error(), error()]);
+    stage.cloud.script().launch_timeout = Some(10 * MINUTE);
+    pass(10 * MINUTE - Duration::from_secs(1)).await;
+    assert!(stage.try_tick("a").await.is_err());
+    pass(Duration::from_secs(1)).await;
+    stage.tick("a").await;
+    assert!(stage.counted(&disrupted("launch_timeout", 1)));
+}
+
 // 02/LI1 02/LI7
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_node_does_not_come_in_fifteen_minutes_is_given_up_with_its_machine() {
