@@ -56,6 +56,14 @@ fn each_workload_and_each_revision_spreads_for_itself() {
     }
 }
 
+#[test]
+fn owners_that_own_each_other_or_themselves_lead_nowhere_and_harm_nobody() {
+    let owned = |name: &str, by: &str| pod(name, json!({"metadata": {"ownerReferences": owner("v1", "Pod", by)}}));
+    let cluster = cluster([pool("default", json!({}))]).default_spread(by_zone("DoNotSchedule"));
+    let answer = cluster.pods([owned("a", "b"), owned("b", "a"), owned("self", "self")]).pass();
+    assert_eq!(answer.plan.placements.len(), 3, "{:?}", answer.plan);
+}
+
 // 01/DTS-06
 #[test]
 fn a_default_keeps_its_least_number_of_domains() {
