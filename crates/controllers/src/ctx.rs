@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use api::labels::annotations::DO_NOT_DISRUPT;
+use cluster::lower::Oddity;
 use cluster::lower::node::NodeClasses;
 use cluster::{Change, Milestone, News, Step, Store};
 use jiff::Timestamp;
 use kube::Client;
+use model::ids::PodName;
 use model::time::Instant;
 use provider::CloudProvider;
 use provider::metered::Metered;
@@ -98,6 +101,7 @@ impl Ctx {
                 change.wake.iter().for_each(|duty| self.wakers.wake(duty));
                 for oddity in &change.oddities {
                     tracing::warn!(%oddity, "an object cannot be understood in full");
+                    self.tell_odd_wish(oddity);
                 }
             }
             News::Undecodable(object) => {
@@ -129,6 +133,22 @@ impl Ctx {
                     self.metrics.pods_provisioning_startup_duration.observe(time.as_secs_f64());
                 }
             }
+        }
+    }
+}
+
+impl Ctx {
+    /// A wish not to be disturbed that makes no sense protects nothing, and the pod's owner should know.
+    fn tell_odd_wish(&self, oddity: &Oddity) {
+        if !oddity.field.contains(DO_NOT_DISRUPT) {
+            return;
+        }
+        let Some((namespace, name)) = oddity.object.strip_prefix("Pod ").and_then(|name| name.split_once('/')) else {
+            return;
+        };
+        let pod = self.store().pod(&PodName::new(namespace, name)).map(|(pod, _)| pod.clone());
+        if let Some(pod) = pod {
+            self.recorder.publish(events::invalid_do_not_disrupt(&pod, &oddity.text));
         }
     }
 }

@@ -21,6 +21,9 @@ use crate::error::{ControllerError, Doing};
 
 /// Writes what of a claim differs: first metadata, then status. Gives back the claim as it is then.
 pub(crate) async fn claim(ctx: &Ctx, before: &NodeClaim, after: &NodeClaim) -> Result<NodeClaim, ControllerError> {
+    if before == after {
+        return Ok(before.clone());
+    }
     let api: Api<NodeClaim> = Api::all(ctx.client.clone());
     let name = before.name_any();
     let (old, new) = (document(before)?, document(after)?);
@@ -46,6 +49,9 @@ pub(crate) async fn claim(ctx: &Ctx, before: &NodeClaim, after: &NodeClaim) -> R
 
 /// Writes what of a Node's metadata and spec differs. Gives back the Node as it is then.
 pub(crate) async fn node(ctx: &Ctx, before: &Node, after: &Node) -> Result<Node, ControllerError> {
+    if before == after {
+        return Ok(before.clone());
+    }
     let name = before.name_any();
     let Some(patch) = metadata_patch(before, document(before)?, document(after)?) else { return Ok(before.clone()) };
     let api: Api<Node> = Api::all(ctx.client.clone());

@@ -8,13 +8,15 @@ use cluster::Duty;
 use engine::drain::{Attempt, Order, next_attempt};
 use model::drain::Guest;
 use model::ids::NodeName;
+use model::pod::DoNotDisrupt;
 use model::time::Instant;
 use runtime::{Backoff, Next};
 
 use super::evict;
 use crate::controller::{Controller, TickId};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, timestamp};
 use crate::error::ControllerError;
+use crate::events;
 use crate::settings::{Settings, Workers};
 
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
@@ -75,6 +77,23 @@ impl EvictionQueue {
         Self { evictions }
     }
 
+    async fn evict(&self, ctx: &Ctx, order: &Order, guest: &Guest, entry: &Entry) -> Result<Next, ControllerError> {
+        if let DoNotDisrupt::Until(_) = guest.pod.do_not_disrupt {
+            ctx.recorder.publish(events::do_not_disrupt_elapsed(&guest.pod));
+        }
+        match evict::evict(ctx, guest, entry).await? {
+            Ok(()) => {
+                self.evictions.forget(order);
+                Ok(Next::OnChange)
+            }
+            Err(refusal) => {
+                evict::tell(ctx, guest, entry, refusal);
+                let refusals = self.evictions.refused(order);
+                Ok(Next::After(BACKOFF.delay(refusals, &ctx.rng)))
+            }
+        }
+    }
+
     /// The pod that is meant, if it is still there and still on its way out.
     fn guest(ctx: &Ctx, order: &Order, entry: &Entry) -> Option<Guest> {
         let store = ctx.store();
@@ -110,6 +129,9 @@ impl Controller for EvictionQueue {
         match next_attempt(&guest, entry.deadline, now) {
             Attempt::Forget => self.evictions.forget(order),
             Attempt::Hold { until } => {
+                if let DoNotDisrupt::Until(end) = guest.pod.do_not_disrupt {
+                    ctx.recorder.publish(events::do_not_disrupt_until(&guest.pod, timestamp(end)));
+                }
                 let wait = until.map_or(BACKOFF.cap, |until| until.since(now).min(BACKOFF.cap));
                 return Ok(Next::After(wait.max(BACKOFF.first)));
             }
@@ -117,14 +139,7 @@ impl Controller for EvictionQueue {
                 evict::delete(ctx, &guest, &entry, grace).await?;
                 self.evictions.forget(order);
             }
-            Attempt::Evict => match evict::evict(ctx, &guest, &entry).await? {
-                Ok(()) => self.evictions.forget(order),
-                Err(refusal) => {
-                    evict::tell(ctx, &guest, &entry, refusal);
-                    let refusals = self.evictions.refused(order);
-                    return Ok(Next::After(BACKOFF.delay(refusals, &ctx.rng)));
-                }
-            },
+            Attempt::Evict => return self.evict(ctx, order, &guest, &entry).await,
         }
         Ok(Next::OnChange)
     }

@@ -109,9 +109,27 @@ async fn a_pod_that_does_not_want_to_be_disturbed_is_held_until_it_does() {
     pass(25).await;
     assert_eq!(stage.attempt("a").await, Next::After(Duration::from_secs(5)));
     assert!(stage.has_pod("a") && stage.world.server.asked(EVICTION).is_empty());
+    let until = "The karpenter.sh/do-not-disrupt grace period will elapse at 2026-01-01T00:00:30Z";
+    assert_eq!(stage.told("DoNotDisruptUntil").await, [until]);
     pass(5).await;
     stage.attempt("a").await;
     assert!(!stage.has_pod("a"));
+    let elapsed = "The karpenter.sh/do-not-disrupt grace period has elapsed, pod is now disruptable";
+    assert_eq!(stage.told("DoNotDisruptGracePeriodElapsed").await, [elapsed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_that_makes_no_sense_is_told_and_protects_nothing() {
+    let odd = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "maybe"}}});
+    let stage = ordered(odd, claim_of("n", json!({}))).await;
+    stage.attempt("a").await;
+    assert!(!stage.has_pod("a"));
+    let told = stage.told("InvalidDoNotDisruptAnnotation").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("Invalid karpenter.sh/do-not-disrupt annotation: \"maybe\" is neither true nor"),
+        "{told:?}"
+    );
 }
 
 // 02/EV9 02/EV10 02/TE22 02/TE23

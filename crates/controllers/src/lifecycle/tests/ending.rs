@@ -153,6 +153,16 @@ async fn the_deadline_is_the_deletion_plus_the_grace() {
     assert_eq!(told, ["All pods will be deleted by 2026-01-01T00:05:07Z"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_cannot_be_read_is_replaced() {
+    let stage = Stage::initialized(json!({"spec": {"terminationGracePeriod": "5m"}})).await;
+    stage.somebody_deletes("a");
+    stage.change_claim("a", json!({"metadata": {"annotations": {DEADLINE: "soon"}}}));
+    stage.tick("a").await;
+    assert_eq!(stage.claim("a")["metadata"]["annotations"][DEADLINE], "2026-01-01T00:05:00Z");
+    assert!(is_going(&stage.node()));
+}
+
 // 02/FI13
 #[tokio::test(start_paused = true)]
 async fn a_deadline_that_is_there_stays() {
