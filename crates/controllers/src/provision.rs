@@ -20,7 +20,7 @@ use engine::solve::{Catalogue, Question, solve_with};
 use model::ids::PoolName;
 use model::plan::Plan;
 use model::pod::Pod;
-use model::pool::{PoolKind, PoolState};
+use model::pool::{Pool, PoolKind, PoolState};
 use provider::metered::Metered;
 use runtime::error::with_causes;
 use runtime::{Cancel, Stop};
@@ -39,6 +39,8 @@ pub(crate) const NAME: &str = "provisioner";
 const AGAIN: Duration = Duration::from_secs(10);
 /// Until everything was listed once, and after a pass that failed.
 const SOON: Duration = Duration::from_secs(1);
+/// How long a pool may take until it is judged for the first time.
+const FIRST_VERDICTS: Duration = Duration::from_secs(5);
 /// The longest that planning may take; what is planned by then is carried out.
 const LONGEST: Duration = Duration::from_secs(60);
 /// What a machine of unknown speed is given to do at first, in steps of the engine.
@@ -54,6 +56,8 @@ pub(crate) struct Provisioner {
     effort: u64,
     /// What was on sale at the last pass, in the engine's numbers.
     catalogue: Option<Arc<Catalogue>>,
+    /// Until when pools that nobody has judged yet are waited for, once everything was listed.
+    patience: Option<Instant>,
 }
 
 /// What one pass decides on, all of one moment.
@@ -73,7 +77,7 @@ impl Provisioner {
                 woken.push(caller.clone());
             }
         });
-        Self { calls, cloud: ctx.cloud.for_controller(NAME), effort: FIRST_EFFORT, catalogue: None }
+        Self { calls, cloud: ctx.cloud.for_controller(NAME), effort: FIRST_EFFORT, catalogue: None, patience: None }
     }
 
     pub(crate) async fn run(mut self, ctx: &Ctx, stop: &Stop) {
@@ -109,6 +113,9 @@ impl Provisioner {
         }
         ctx.catalogs.refresh(ctx, &self.cloud).await;
         let look = look(ctx);
+        if self.waits_for_pools(&look) {
+            return Ok(Some(SOON));
+        }
         failpoint::reach("snapshot-taken");
         report::before(ctx, &look.batch);
         if look.batch.is_empty() {
@@ -121,6 +128,14 @@ impl Provisioner {
         report::planned(ctx, &look.batch, &plan, start.elapsed());
         carry_out::carry_out(ctx, &look, &plan, id).await;
         Ok(Some(AGAIN))
+    }
+
+    /// Whether there may be a pool in a moment. A process that has just begun to lead may find pools that are as new as
+    /// itself; to tell their pods that there are none would be true and of no use. A verdict wakes us sooner.
+    fn waits_for_pools(&mut self, look: &Look) -> bool {
+        let patience = *self.patience.get_or_insert_with(|| Instant::now() + FIRST_VERDICTS);
+        let is_open = |pool: &Arc<Pool>| pool.kind == PoolKind::Dynamic && pool.state == PoolState::NotReady;
+        look.pools.is_empty() && Instant::now() < patience && look.batch.snapshot.pools.values().any(is_open)
     }
 
     async fn plan(&mut self, ctx: &Ctx, batch: &Batch, id: &TickId) -> Result<Plan, ControllerError> {

@@ -114,7 +114,9 @@ fn refuse(ctx: &Ctx, look: &Look, plan: &Plan) {
             ctx.metrics.pods_scheduling_decision_duration.observe(took.as_secs_f64());
             tracing::error!(Pod.namespace = namespace, Pod.name = name, error = %unplaced, "could not schedule pod");
         }
-        ctx.recorder.publish(events::failed_scheduling(pod, message));
+        // What would help stays the same while numbers and neighbours change; when it changes, that is news (decision 0033).
+        let note = events::failed_scheduling(pod, message).dedupe([pod.uid.to_string(), unplaced.hints().join("; ")]);
+        ctx.recorder.publish(note);
     }
 }
 

@@ -160,3 +160,24 @@ async fn the_process_plans_by_itself_when_a_pod_appears() {
     let created = claims(&world)[0]["metadata"]["creationTimestamp"].as_str().unwrap().to_owned();
     assert_eq!(created, "2026-01-01T00:00:05Z", "in the same second");
 }
+
+#[tokio::test(start_paused = true)]
+async fn pods_hear_a_new_reason_and_no_reason_while_pools_are_being_judged() {
+    let world = World::new();
+    world.put(node_class("default"));
+    world.put(merged(node_pool("general"), json!({"status": {"conditions": []}, "spec": {"limits": {"cpu": "0"}}})));
+    world.put(pending_pod("web", "1"));
+    world.sync();
+    let mut provisioner = Provisioner::new(&world.ctx);
+    assert_eq!(provisioner.pass(&world.ctx, &world.id()).await.unwrap(), Some(SOON));
+    assert_eq!(told(&world).await, []);
+    tokio::time::sleep(FIRST_VERDICTS).await;
+    provisioner.pass(&world.ctx, &world.id()).await.unwrap();
+    world.put(merged(node_pool("general"), json!({"spec": {"limits": {"cpu": "0"}}})));
+    world.sync();
+    provisioner.pass(&world.ctx, &world.id()).await.unwrap();
+    let events: Vec<String> = told(&world).await.into_iter().map(|(_, message)| message).collect();
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(events.iter().any(|message| message.contains("no dynamic nodepools found")), "{events:?}");
+    assert!(events.iter().any(|message| message.contains("limit")), "{events:?}");
+}
