@@ -55,7 +55,7 @@ just-e2e:
 	@# Vet would compile all of Kubernetes a second time.
 	cd e2e/control-plane && CGO_ENABLED=0 GOFLAGS=-mod=readonly go test -trimpath -vet=off ./...
 	$(SAY) "testing on real clusters (about 4 minutes; the first time, 100 MB of the reference's modules are fetched as well)"
-	cargo build --locked --package cli
+	cargo build --locked --package cli --features failpoints
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" && cargo test --locked --package e2e
 
 # BENCH takes further options, such as `--fresh` or `--rows 'diverse-*'`.

@@ -151,13 +151,13 @@ fn apply_reference_definitions(cluster: &Cluster) -> Result<()> {
 }
 
 /// A port that nobody has now. Somebody may take it before it is used, and then the start fails and says so.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port")?;
     Ok(listener.local_addr()?.port())
 }
 
 /// The code and the body of an answer. Enough of HTTP for a scrape, without a client for it.
-fn get(port: u16, path: &str) -> Result<(u16, String)> {
+pub(crate) fn get(port: u16, path: &str) -> Result<(u16, String)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     // The old version of the protocol, so that the body comes whole and not in chunks.

@@ -14,9 +14,11 @@ mod cluster;
 mod dovetail;
 pub mod live;
 pub mod reference;
+pub mod replica;
 pub mod scrape;
 mod supervisor;
 
 pub use autoscaler::{Autoscaler, Usage, Which};
 pub use cluster::{Cluster, client};
 pub use dovetail::Dovetail;
+pub use replica::Replica;

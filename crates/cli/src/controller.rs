@@ -22,6 +22,8 @@ use crate::args::{Cloud, Controller};
 const OURS: &[&str] = &["cluster", "controllers", "dovetail", "engine", "provider", "runtime"];
 /// The variable of `--instance-types-file-path`, as the reference has it.
 const TYPES_VARIABLE: &str = "INSTANCE_TYPES_FILE_PATH";
+/// Where the reference's manifests tell it its own namespace.
+const NAMESPACE_VARIABLE: &str = "SYSTEM_NAMESPACE";
 
 pub(crate) fn run(command: Controller) -> anyhow::Result<()> {
     let Chosen { settings, warnings } = Settings::choose(command.flags.clone(), |name| std::env::var(name).ok())?;
@@ -52,7 +54,7 @@ async fn serve(settings: Settings, choice: &ClusterChoice, assortment: Assortmen
     let of_lease = connect_with(choice, RequestLimits { rate: None, ..limits }).await?.client;
     let version =
         client.apiserver_version().await.with_context(|| format!("cannot talk to the cluster at {address}"))?;
-    let (clock, rng, namespace) = (Clock::wall(), Rng::from_entropy(), client.default_namespace().to_owned());
+    let (clock, rng, namespace) = (Clock::wall(), Rng::from_entropy(), own_namespace(&settings, &client));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         cluster = address,
@@ -64,7 +66,7 @@ async fn serve(settings: Settings, choice: &ClusterChoice, assortment: Assortmen
     let of_cloud = provider::kwok::Settings { namespace: namespace.clone(), rng: rng.fork("cloud") };
     let cloud = Kwok::new(client.clone(), clock.clone(), &of_cloud, assortment)?;
     let front = Front {
-        election: settings.elects_leader.then(|| election(of_lease, &settings, namespace, &clock, &rng)),
+        election: settings.elects_leader.then(|| election(of_lease, &settings.lease_name, namespace, &clock, &rng)),
         metrics: Some(bind(settings.metrics_port).await?),
         probes: Some(bind(settings.health_probe_port).await?),
     };
@@ -94,12 +96,19 @@ async fn bind(port: u16) -> anyhow::Result<Server> {
     Ok(Server::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await?)
 }
 
-fn election(client: kube::Client, settings: &Settings, namespace: String, clock: &Clock, rng: &Rng) -> Election {
-    let namespace = settings.lease_namespace.clone().unwrap_or(namespace);
+/// Where the Lease is, and what the simulated cloud must remember: the operator's choice, else the pod's own namespace, else
+/// that of the kubeconfig.
+fn own_namespace(settings: &Settings, client: &kube::Client) -> String {
+    let of_environment = || std::env::var(NAMESPACE_VARIABLE).ok().filter(|name| !name.is_empty());
+    let chosen = settings.lease_namespace.clone().or_else(of_environment);
+    chosen.unwrap_or_else(|| client.default_namespace().to_owned())
+}
+
+fn election(client: kube::Client, lease: &str, namespace: String, clock: &Clock, rng: &Rng) -> Election {
     let rng = rng.fork("lease");
     let host = std::env::var("HOSTNAME").ok().or_else(|| std::fs::read_to_string("/etc/hostname").ok());
     let identity = lease::identity(host.as_deref().unwrap_or("dovetail").trim(), &rng);
-    Election::new(client, clock.clone(), rng, LeaseSettings::new(namespace, settings.lease_name.as_str(), identity))
+    Election::new(client, clock.clone(), rng, LeaseSettings::new(namespace, lease, identity))
 }
 
 /// What the simulated cloud sells.

@@ -1,0 +1,82 @@
+//! The live controller on a real control plane, with kwok as kubelet, under the role that it is shipped with.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod crash;
+mod ec2;
+mod leader;
+mod pools;
+mod stage;
+
+use e2e::Replica;
+use e2e::replica::wait_for;
+use serde_json::{Value, json};
+
+use stage::{LIMIT, Stage, deployment, pool};
+
+// 01/POD-09
+#[test]
+fn five_pods_get_nodes_and_run() {
+    let stage = Stage::kwok();
+    stage.apply(&pool("general", json!([])));
+    let mut live = Replica::start(&stage.cluster, &[]).unwrap();
+    stage.apply(&deployment("web", 5, json!({"cpu": "1", "memory": "256Mi"})));
+    stage.rolled_out("web", &live);
+    stage.agrees(&live);
+    for message in ["found provisionable pod(s)", "created nodeclaim", "launched nodeclaim", "initialized nodeclaim"] {
+        assert!(live.log().contains(&format!("\"message\":\"{message}\"")), "{message} is not in {}", live.log());
+    }
+    let metrics = live.metrics().unwrap();
+    assert!(
+        metrics.contains("karpenter_nodeclaims_created_total{reason=\"provisioned\",nodepool=\"general\""),
+        "{metrics}"
+    );
+    assert!(live.terminate().unwrap().success(), "{}", live.log());
+}
+
+#[test]
+fn a_thousand_pods_run() {
+    let stage = Stage::kwok();
+    let sizes = json!([{"key": "karpenter.kwok.sh/instance-cpu", "operator": "Lt", "values": ["33"]}]);
+    stage.apply(&pool("general", sizes));
+    let live = Replica::start(&stage.cluster, &[]).unwrap();
+    stage.apply(&deployment("small", 500, json!({"cpu": "900m", "memory": "3100Mi"})));
+    stage.apply(&deployment("large", 500, json!({"cpu": "3500m", "memory": "28Gi"})));
+    stage.rolled_out("small", &live);
+    stage.rolled_out("large", &live);
+    stage.agrees(&live);
+    let nodes = stage.items(&["nodes", "--selector=karpenter.sh/nodepool=general"]);
+    let price =
+        |node: &Value| node["metadata"]["labels"]["eks-node-viewer/instance-price"].as_str()?.parse::<f64>().ok();
+    let prices: Option<Vec<f64>> = nodes.iter().map(price).collect();
+    let total: f64 = prices.unwrap().iter().sum();
+    // 500 of the large pods fill 56 machines of 32 cores and 256 GiB, 500 small ones 15 of 128 GiB: 74 dollars an hour.
+    assert!(total < 85.0, "{} nodes for {total} dollars an hour", nodes.len());
+}
+
+#[test]
+fn a_pool_without_its_class_says_so_and_stops_nothing() {
+    let stage = Stage::kwok();
+    stage.apply(&pool("general", json!([])));
+    let live = Replica::start(&stage.cluster, &[]).unwrap();
+    let mut broken = pool("broken", json!([]));
+    broken["spec"]["template"]["spec"]["nodeClassRef"]["name"] = "missing".into();
+    stage.apply(&broken);
+    stage.apply(&deployment("web", 1, json!({"cpu": "1"})));
+    stage.rolled_out("web", &live);
+    let ready = wait_for("the pool to be judged", LIMIT, || {
+        Ok(stage::condition(&stage.get(&["nodepool", "broken"]), "NodeClassReady"))
+    });
+    assert_eq!(ready.unwrap(), "False");
+}
+
+#[test]
+fn a_pod_that_asks_for_more_than_any_machine_has_is_told_so() {
+    let stage = Stage::kwok();
+    stage.apply(&pool("general", json!([])));
+    let live = Replica::start(&stage.cluster, &[]).unwrap();
+    stage.apply(&deployment("huge", 1, json!({"cpu": "1000"})));
+    let message = stage.event("FailedScheduling", "cpu", &live);
+    assert!(message.starts_with("Failed to schedule pod, ") && message.contains("general"), "{message}");
+    stage.apply(&deployment("web", 1, json!({"cpu": "1"})));
+    stage.rolled_out("web", &live);
+}
