@@ -109,7 +109,9 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
     let greedy = inquiry.greedy;
     let (world, claim) = (greedy.world, &draft.claim);
     let template = &world.templates[claim.template];
-    let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&world.pods[*pod].requests));
+    // Pods of one class ask for the same, and there are few classes.
+    let requests_of = |pod: usize| &greedy.classes[greedy.class_of[pod]].pod.requests;
+    let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(requests_of(*pod)));
     let price = listing.cheapest.map_or(Price::ZERO, |price| price);
     let pods: Vec<_> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
     let mut requirements = draft.requirements.clone();

@@ -76,6 +76,8 @@ pub(crate) enum Seat {
 struct Memory {
     closed_sites: Bits,
     closed_claims: Bits,
+    /// No claim before this one will ever have enough room again on its goal.
+    first_with_slack: usize,
 }
 
 /// What an attempt does otherwise than the first plan, by pod.
@@ -139,7 +141,11 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let axes = world.machines.axes().len();
         let mut free = Rooms::new(axes);
         world.sites.iter().for_each(|site| free.push(&site.start.free));
-        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
+        let fresh = Memory {
+            closed_sites: Bits::empty(world.sites.len()),
+            closed_claims: Bits::default(),
+            first_with_slack: 0,
+        };
         Self {
             world,
             topology: start.0.clone(),
@@ -298,8 +304,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
             return Err(Refusal::Final);
         }
         let spot = Spot { place: number, ground: Ground::Site(number), states: &site.states };
-        let holds = rules.iter().all(|rule| rule.holds(&self.topology, &spot));
-        if holds { Ok(()) } else { Err(Refusal::ForNow) }
+        let Some(broken) = rules.iter().find(|rule| !rule.holds(&self.topology, &spot)) else { return Ok(()) };
+        let is_about_hosts = self.topology.groups[broken.rule().group()].key.is_none();
+        let lasts = is_about_hosts && self.topology.is_lasting(broken.rule());
+        Err(if lasts { Refusal::Final } else { Refusal::ForNow })
     }
 
     pub(super) fn take_site(&mut self, bid: Bid, site: usize) {
@@ -345,11 +353,19 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     /// The next claim that has room within a bound and has not refused such a pod for good.
-    fn next_claim(&self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
-        let (requests, memory) = (&self.classes[bid.class].requests, &self.memory[bid.class][bid.rung]);
+    fn next_claim(&mut self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
+        let (requests, memory) = (&self.classes[bid.class].requests, &mut self.memory[bid.class][bid.rung]);
         match bound {
             Bound::Price => self.snug.next(from, requests, &memory.closed_claims),
-            Bound::Goal => self.slack.next(from, requests, &memory.closed_claims),
+            // What is left on goals only shrinks, so who was passed over once is passed over for good.
+            Bound::Goal => {
+                let start = from.max(memory.first_with_slack);
+                let found = self.slack.next(start, requests, &memory.closed_claims);
+                if from <= memory.first_with_slack {
+                    memory.first_with_slack = found.unwrap_or(self.claims.len());
+                }
+                found
+            }
             Bound::Anything => self.slack.next(from, &[], &memory.closed_claims),
         }
     }
