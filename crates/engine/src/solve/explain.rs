@@ -430,3 +430,24 @@ fn rule_obstacle(inquiry: &Inquiry<'_, '_, '_>, rule: &Rule, spot: Option<&Spot<
         Rule::Far { .. } | Rule::Unwanted { .. } => Obstacle::Apart { key, other: inquiry.other(rule, spot) },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_clashes_among_thousands_are_found_in_few_trials() {
+        let all: Vec<Constraint> = (0..5000).map(Constraint::Rule).collect();
+        for needed in [vec![0], vec![4999], vec![17, 2500, 4001], vec![]] {
+            let trials = Cell::new(0);
+            let fits = |set: &[Constraint]| {
+                trials.set(trials.get() + 1);
+                needed.iter().all(|rule| set.contains(&Constraint::Rule(*rule)))
+            };
+            let mut found = halved(&all, fits);
+            found.sort();
+            assert_eq!(found, needed.iter().copied().map(Constraint::Rule).collect::<Vec<_>>());
+            assert!(trials.get() <= 1 + 30 * needed.len(), "{} trials", trials.get());
+        }
+    }
+}

@@ -127,3 +127,30 @@ fn first_letters(text: &str) -> u64 {
     letters.iter_mut().zip(text.bytes()).for_each(|(letter, byte)| *letter = byte);
     u64::from_be_bytes(letters)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(shares: &[(u64, u64)]) -> Vec<usize> {
+        let all: Vec<usize> = (0..shares.len()).collect();
+        let of = |pod: usize| Shares { cpu: shares[pod].0, memory: shares[pod].1, all: shares[pod].0 + shares[pod].1 };
+        taking_turns(&all, of)
+    }
+
+    #[test]
+    fn the_kind_that_had_less_comes_next_and_nobody_is_lost() {
+        assert_eq!(turns(&[(9, 1), (8, 1), (1, 9), (1, 8)]), [0, 2, 1, 3]);
+        assert_eq!(turns(&[(1, 9), (9, 1), (2, 6), (6, 2)]), [1, 0, 3, 2], "of equals the one with more cpu");
+        assert_eq!(turns(&[(1, 9), (1, 8), (5, 1)]), [0, 2, 1], "the larger begins");
+        assert_eq!(turns(&[(3, 1), (2, 1)]), [0, 1]);
+        assert_eq!(turns(&[]), [0_usize; 0]);
+    }
+
+    #[test]
+    fn first_letters_are_in_the_order_of_texts() {
+        let texts = ["", "a", "aa", "ab", "abcdefgh", "b", "ba"];
+        assert!(texts.windows(2).all(|pair| first_letters(pair[0]) < first_letters(pair[1])));
+        assert_eq!(first_letters("abcdefghi"), first_letters("abcdefgh"));
+    }
+}

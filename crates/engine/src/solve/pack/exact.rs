@@ -192,3 +192,45 @@ fn divided(fresh: &[Priced], on_fixed: &[Vec<Cost>]) -> Option<Division> {
     }
     Some(Division { on_fixed: taken, fresh: new })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each set of three pods costs on a machine of its own.
+    fn fresh(costs: [Cost; 8]) -> Vec<Priced> {
+        costs.iter().map(|cost| Priced { cost: *cost, template: 0 }).collect()
+    }
+
+    fn sets(found: &Division) -> Vec<usize> {
+        found.fresh.iter().map(|(set, _)| *set).collect()
+    }
+
+    #[test]
+    fn the_cheapest_division_is_found_whether_it_joins_or_parts() {
+        let apart = fresh([0, 1, 1, 9, 1, 9, 9, 9]);
+        assert_eq!(sets(&divided(&apart, &[]).unwrap()), [1, 2, 4]);
+        let together = fresh([0, 5, 5, 6, 5, 6, 6, 7]);
+        assert_eq!(sets(&divided(&together, &[]).unwrap()), [7]);
+        let pair = fresh([0, 3, 3, 9, 3, 4, 9, 9]);
+        assert_eq!(sets(&divided(&pair, &[]).unwrap()), [5, 2]);
+    }
+
+    #[test]
+    fn a_claim_that_stays_takes_what_it_holds_for_less() {
+        let new = fresh([0, 3, 3, 6, 3, 6, 6, 9]);
+        // It costs two anyway, nothing more for the second pod, and nothing else fits.
+        let stays = vec![2, NEVER, 2, NEVER, NEVER, NEVER, NEVER, NEVER];
+        let found = divided(&new, &[stays]).unwrap();
+        assert_eq!(found.on_fixed, [(2, 2)]);
+        assert_eq!(sets(&found).iter().sum::<usize>(), 5);
+        assert!(divided(&fresh([0, NEVER, 1, NEVER, 1, NEVER, NEVER, NEVER]), &[]).is_none());
+    }
+
+    #[test]
+    fn lots_stay_small() {
+        assert!(is_small(most_pods(10), 12, 0) && !is_small(most_pods(10), 13, 0));
+        assert!(!is_small(most_pods(10), 12, 9), "many claims that stay make it too much");
+        assert_eq!((most_pods(25), most_pods(101)), (10, 8));
+    }
+}
