@@ -48,6 +48,22 @@ fn an_unknown_flag_or_value_ends_with_2_and_names_what_there_is() {
 }
 
 #[test]
+fn a_controller_that_cannot_work_as_told_does_not_start() {
+    let controller = ["controller", "--provider", "kwok"];
+    let with = |more: &[&'static str]| [&controller[..], more].concat();
+    check(
+        &with(&["--ignore-dra-requests=false"]),
+        1,
+        &["--ignore-dra-requests", "IGNORE_DRA_REQUESTS", "not served yet"],
+    );
+    check(&with(&["--log-level", "loud"]), 1, &["--log-level", "loud", "debug, info, error"]);
+    check(&with(&["--catalog", "gcp:x"]), 1, &["gcp:x", "ec2:us-east-1"]);
+    check(&with(&["--instance-types-file-path", "/no/such/file"]), 1, &["/no/such/file"]);
+    check(&["controller"], 2, &["--provider"]);
+    check(&["controller", "--provider", "aws"], 2, &["aws", "kwok"]);
+}
+
+#[test]
 fn an_unreadable_kubeconfig_ends_with_1_and_names_the_file() {
     check(&["crds", "--apply", "--kubeconfig", "/no/such/file"], 1, &["/no/such/file", "readable"]);
     let garbage = tempfile::NamedTempFile::new().unwrap();

@@ -211,10 +211,14 @@ impl Visit for Fields {
     }
 }
 
-/// Turns `NodePool.name` into an object of that kind. Other names with a dot stay as they are.
+/// Turns `NodePool.name` into an object of that kind, and `NodePool` with a bare name too. Other names stay as they are.
 fn nested(line: Map<String, Value>) -> Map<String, Value> {
     let mut result = Map::new();
     for (name, value) in line {
+        if let Some(object) = object_of(&name, &value) {
+            result.insert(name, object);
+            continue;
+        }
         let parts = name.split_once('.').filter(|(kind, _)| kind.starts_with(|first: char| first.is_ascii_uppercase()));
         match parts {
             Some((kind, member)) => {
@@ -227,6 +231,18 @@ fn nested(line: Map<String, Value>) -> Map<String, Value> {
         }
     }
     result
+}
+
+/// An object by its name, with its namespace if it has one. A kind is a word with a capital, and in the singular.
+fn object_of(kind: &str, value: &Value) -> Option<Value> {
+    let is_kind =
+        kind.starts_with(|first: char| first.is_ascii_uppercase()) && !kind.contains('.') && !kind.ends_with('s');
+    let name = value.as_str().filter(|_| is_kind)?;
+    let members = match name.split_once('/') {
+        Some((namespace, name)) => vec![("name", name), ("namespace", namespace)],
+        None => vec![("name", name)],
+    };
+    Some(members.into_iter().map(|(member, text)| (member.to_owned(), Value::from(text))).collect::<Map<_, _>>().into())
 }
 
 #[cfg(test)]
@@ -252,12 +268,20 @@ mod tests {
         let lines = lines(Level::INFO, || {
             let span = tracing::info_span!("reconcile", controller = "provisioner", "reconcileID" = %7);
             let _entered = span.enter();
-            tracing::info!(NodePool.name = "default", pods = 3, "taint.Key" = "x", "created nodeclaim");
+            tracing::info!(
+                NodePool.name = "default",
+                pods = 3,
+                "taint.Key" = "x",
+                Pod = "shop/web",
+                Pods = "a, b",
+                "created"
+            );
             tracing::debug!("not at this level");
         });
         let expected = serde_json::json!([{
-            "level": "INFO", "time": "2026-01-01T00:00:00.250Z", "logger": "controller", "message": "created nodeclaim",
+            "level": "INFO", "time": "2026-01-01T00:00:00.250Z", "logger": "controller", "message": "created",
             "controller": "provisioner", "reconcileID": "7", "NodePool": {"name": "default"}, "pods": 3, "taint.Key": "x",
+            "Pod": {"namespace": "shop", "name": "web"}, "Pods": "a, b",
         }]);
         assert_eq!(Value::from(lines), expected);
     }

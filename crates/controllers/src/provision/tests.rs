@@ -181,3 +181,50 @@ async fn pods_hear_a_new_reason_and_no_reason_while_pools_are_being_judged() {
     assert!(events.iter().any(|message| message.contains("no dynamic nodepools found")), "{events:?}");
     assert!(events.iter().any(|message| message.contains("limit")), "{events:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_object_that_cannot_be_read_stops_nothing_and_its_owner_is_told() {
+    let world = world();
+    world.put(json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "broken"}, "spec": 7}));
+    world.put(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "odd"}, "spec": {"containers": 3}}));
+    world.put(pending_pod("web", "1"));
+    world.run(Duration::from_secs(5)).await;
+    assert_eq!(claims(&world).len(), 1);
+    let events = world.server.all("Event");
+    let told = |kind: &str, name: &str| {
+        events.iter().any(|event| {
+            let about = &event["involvedObject"];
+            event["reason"] == "Undecodable" && about["kind"] == *kind && about["name"] == *name
+        })
+    };
+    assert!(told("NodePool", "broken") && told("Pod", "odd"), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_optional_api_that_is_missing_holds_nothing_up_and_is_found_when_it_appears() {
+    let mut settings = crate::settings::Settings::default();
+    settings.gates.node_overlay = true;
+    settings.gates.capacity_buffer = true;
+    let world = World::with(settings);
+    world.server.withdraw("NodeOverlay");
+    world.server.withdraw("CapacityBuffer");
+    world.put(node_class("default"));
+    world.put(node_pool("general"));
+    world.put(pending_pod("web", "1"));
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(claims(&world).len(), 1);
+        world.server.serve_again("NodeOverlay");
+        world.put(
+            json!({"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "dear"}, "spec": {
+                "requirements": [], "price": "99",
+            }}),
+        );
+        tokio::time::sleep(Duration::from_secs(70)).await;
+    };
+    futures::join!(world.run(Duration::from_secs(80)), later);
+    assert_eq!(world.ctx.store().overlays().count(), 1);
+    let snapshot = world.ctx.store().snapshot(world.ctx.now());
+    let pool = snapshot.pools.values().next().unwrap();
+    assert!(pool.instance_types.iter().all(|sold| sold.offerings.iter().all(|offering| offering.has_price_overlay)));
+}

@@ -167,6 +167,11 @@ impl ApiServer {
         self.lock().absent.push(known(kind).0);
     }
 
+    /// The kind is served again.
+    pub(crate) fn serve_again(&self, kind: &str) {
+        self.lock().absent.retain(|absent| *absent != kind);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
