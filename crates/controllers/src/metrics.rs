@@ -227,6 +227,7 @@ impl Metrics {
     /// What was counted and what is, as scrapers read it.
     pub fn scrape(&self, ctx: &Ctx) -> String {
         let (now, mut text) = (ctx.now(), self.encode());
+        text.push_str(&runtime::metrics::process());
         let store = ctx.store();
         text.push_str(&state::about_us_text(&store, now));
         if ctx.settings.observes_cluster_state {

@@ -2,7 +2,7 @@
 //!
 //! Purpose: plumbing for a controller process that has never heard of autoscaling: connecting, watching, leading, queueing
 //! work, running tasks, computing, telling time, drawing lots, recording events, logging, and answering probes and scrapes.
-//! May touch: kube's client, tokio, signals, the file that names the cluster, files for logs, the wall clock, entropy.
+//! May touch: kube's client, tokio, signals, the file that names the cluster, files for logs, /proc, the wall clock, entropy.
 //! Must not touch: any other room, any autoscaling word.
 //! Invariants: whatever is nondeterministic enters the process here and nowhere else; on one thread with a paused clock, a
 //! seed and an in-memory server, everything here but `http` and the signals behaves the same on every run; requests that we

@@ -1,5 +1,7 @@
 //! What the metrics library lacks: summaries, and the text format that every scraper reads.
 
+mod process;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -9,6 +11,8 @@ use std::time::Duration;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
+
+pub use process::process;
 
 /// What `encode` writes, for the header of the answer.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
