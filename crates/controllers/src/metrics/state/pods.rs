@@ -23,15 +23,18 @@ const STATE: &[&str] = &[
     "managed",
 ];
 const NAMES: &[&str] = &["name", "namespace"];
+const NAMES_AND_DEVICES: &[&str] = &["name", "namespace", "dynamic_resources"];
 
 pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
     let waiting = |name, help| Gauge::new(name, help, NAMES);
     let mut state = Gauge::new("karpenter_pods_state", "Where a pod is.", STATE);
     let mut unstarted = waiting("karpenter_pods_unstarted_time_seconds", "How long a pod has waited for its start.");
-    let mut unbound = waiting("karpenter_pods_unbound_time_seconds", "How long a pod has waited for a node.");
-    let mut placed_unbound = waiting(
+    let mut unbound =
+        Gauge::new("karpenter_pods_unbound_time_seconds", "How long a pod has waited for a node.", NAMES_AND_DEVICES);
+    let mut placed_unbound = Gauge::new(
         "karpenter_pods_provisioning_unbound_time_seconds",
         "How long a pod has waited for a node since we know a place for it.",
+        NAMES_AND_DEVICES,
     );
     let mut placed_unstarted = waiting(
         "karpenter_pods_provisioning_unstarted_time_seconds",
@@ -46,7 +49,11 @@ pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
         let is_unbound = pod.node.is_none();
         let wait = |gauge: &mut Gauge, since: Option<Instant>, holds: bool| {
             if let Some(since) = since.filter(|_| holds) {
-                gauge.push(names(pod), now.since(since).as_secs_f64());
+                let mut labels = names(pod);
+                if gauge.labels.contains(&"dynamic_resources") {
+                    labels.push(tag("dynamic_resources", pod.wants.has_resource_claims.to_string()));
+                }
+                gauge.push(labels, now.since(since).as_secs_f64());
             }
         };
         wait(&mut unbound, Some(pod.created), is_unbound);
