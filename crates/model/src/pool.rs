@@ -87,3 +87,25 @@ pub struct Template {
     /// Taints that go away before pods come; they keep nobody off.
     pub startup_taints: Vec<Taint>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_broken_by_whatever_is_more_and_by_nothing_less() {
+        let limits = Limits { nodes: Some(3), resources: vec![(crate::resources::Resource::from_name("cpu"), 10)] };
+        let broken = |nodes: i64, cpu: i64| {
+            let broken = limits.first_broken(nodes, &Resources::default().with("cpu", cpu))?;
+            Some((broken.resource.to_string(), broken.limit, broken.would_be))
+        };
+        assert_eq!(broken(2, 9), None);
+        assert_eq!(broken(3, 10), None);
+        for nodes in [4, 50] {
+            assert_eq!(broken(nodes, 11), Some(("nodes".to_owned(), 3, nodes)));
+        }
+        for cpu in [11, 500] {
+            assert_eq!(broken(3, cpu), Some(("cpu".to_owned(), 10, cpu)));
+        }
+    }
+}

@@ -194,6 +194,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_used_up_keeps_only_those_off_who_want_it() {
+        let available = Resources::default().with("cpu", 0).with("memory", 10).with("gpu", 0);
+        assert_eq!(Resources::default().with("memory", 10).first_excess(&available), None);
+        let wants_gpu = Resources::default().with("gpu", 1);
+        assert_eq!(wants_gpu.first_excess(&available), Some(Resource::from_name("gpu")));
+    }
+
+    #[test]
     fn absurd_amounts_saturate() {
         let most = Resources::default().with("cpu", i64::MAX);
         assert_eq!(most.plus(&most).cpu_milli, i64::MAX);

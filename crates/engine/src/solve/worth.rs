@@ -96,6 +96,8 @@ fn entering(prices: &[f64], columns: &[(f64, Vec<f64>)]) -> Option<(f64, Vec<f64
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn worth(demand: &[i64], menu: &[(f64, [i64; 2])]) -> Vec<f64> {
@@ -118,5 +120,38 @@ mod tests {
     #[test]
     fn what_nobody_asks_for_is_worth_nothing() {
         assert_eq!(worth(&[10, 0], &[(1.0, [4, 8])]), [0.25, 0.0]);
+    }
+
+    /// The least that fractions of machines cost which together have what is asked for: some two of them are enough.
+    fn least_cost(demand: [f64; 2], menu: &[(f64, [i64; 2])]) -> f64 {
+        let mut least = f64::INFINITY;
+        for (first_price, first) in menu {
+            let [a, c] = first.map(|amount| amount as f64);
+            least = least.min(first_price * (demand[0] / a).max(demand[1] / c));
+            for (second_price, second) in menu {
+                let [b, d] = second.map(|amount| amount as f64);
+                let whole = a * d - b * c;
+                let (x, y) = ((demand[0] * d - demand[1] * b) / whole, (demand[1] * a - demand[0] * c) / whole);
+                if whole.abs() > 1e-9 && x >= 0.0 && y >= 0.0 {
+                    least = least.min(first_price * x + second_price * y);
+                }
+            }
+        }
+        least
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_asked_for_is_worth_what_it_must_cost(
+            demand in (1..1000_i64, 1..1000_i64),
+            menu in proptest::collection::vec((1..100_i64, (1..50_i64, 1..50_i64)), 1..8),
+        ) {
+            let demand = [demand.0, demand.1];
+            let menu: Vec<(f64, [i64; 2])> = menu.iter().map(|(price, (a, b))| (*price as f64, [*a, *b])).collect();
+            let prices = worth(&demand, &menu);
+            let value = prices[0] * demand[0] as f64 + prices[1] * demand[1] as f64;
+            let least = least_cost(demand.map(|amount| amount as f64), &menu);
+            prop_assert!((value - least).abs() <= 1e-6 * least, "{value} is not {least}: {prices:?}");
+        }
     }
 }

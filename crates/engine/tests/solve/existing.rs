@@ -220,3 +220,15 @@ fn pods_share_a_node_unless_they_want_the_same_port_of_it() {
         assert_eq!(next_to.claims(), nodes - 1, "{case}");
     }
 }
+
+#[test]
+fn pods_that_the_first_plan_leaves_out_get_a_place_by_moving_others() {
+    // Seated one by one where they first fit, the largest takes the node that the other two would share.
+    let world = world(vec![]).node("a", &[], 4000).node("b", &[], 3000);
+    for priority in [0, 7] {
+        let sized = |name: &str, cpu: i64| pod(name).asks("cpu", cpu).priority(priority);
+        let answer = world.judged(vec![sized("large", 3000), sized("one", 2000), sized("two", 2000)]);
+        assert_eq!(answer.placed(), 3);
+        assert_eq!((answer.node("large"), answer.node("one"), answer.node("two")), ("b", "a", "a"));
+    }
+}
