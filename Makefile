@@ -80,7 +80,7 @@ just-bench-quick:
 	$(SAY) "building the optimised benchmark (about 5 minutes the first time)"
 	cargo run --quiet --locked --release --package xtask -- bench --quick $(BENCH)
 
-mutants: ## change lines of model and engine and see whether a test notices (an hour)
+mutants: ## change lines of model and engine and see whether a test notices (half an hour)
 	@hack/mutants.sh
 
 cluster: ## start a Kubernetes playground on loopback
