@@ -35,17 +35,22 @@ struct Draft {
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>, cancel: &AtomicBool) -> Plan {
     let counted: BTreeSet<Key> = greedy.topology.groups.iter().flat_map(|group| group.keys()).collect();
-    let mut drafts = Vec::new();
+    let mut listings = Listings::default();
+    let mut listed: Vec<(Draft, Rc<Listing>)> = Vec::new();
+    let mut sharers = vec![0_i64; greedy.world.templates.len()];
+    greedy.claims.iter().for_each(|claim| sharers[claim.template] += 1);
     for number in 0..greedy.claims.len() {
         let mut draft = spelled_out(&greedy, &greedy.claims[number], &counted);
         draft.settle_offerings(greedy.world);
-        greedy.limits.settle(greedy.world, &mut draft.claim, &mut draft.machines);
-        drafts.push(draft);
-    }
-    let mut listings = Listings::default();
-    let mut listed: Vec<(Draft, Rc<Listing>)> = Vec::new();
-    for draft in drafts {
-        let listing = listings.of(greedy.world, &draft);
+        let mut listing = listings.of(greedy.world, &draft);
+        let template = draft.claim.template;
+        if greedy.limits.has_resources(template) {
+            // Only what is listed counts against limits.
+            draft.keep_types(greedy.world, &listing);
+            greedy.limits.settle(&mut draft.claim, &mut draft.machines, sharers[template]);
+            sharers[template] -= 1;
+            listing = listings.of(greedy.world, &draft);
+        }
         listed.push((draft, listing));
     }
     let inquiry = Inquiry::new(&greedy, cancel);
@@ -66,6 +71,16 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>, cancel: &AtomicBool) -> Plan {
 }
 
 impl Draft {
+    /// Leaves out machines of types that are not listed.
+    fn keep_types(&mut self, world: &World<'_>, listing: &Listing) {
+        if listing.types.len() < world.snapshot.policy.max_types_per_claim {
+            return;
+        }
+        let all = world.machines.all;
+        let names: Bits = listing.machines.iter().map(|machine| all[machine].name).collect();
+        self.machines.retain(|machine| names.contains(all[machine].name));
+    }
+
     /// Leaves out machines, or narrows labels, where a type's offerings differ in amounts.
     fn settle_offerings(&mut self, world: &World<'_>) {
         let choice = Choice::new(world, &self.states, &self.machines);

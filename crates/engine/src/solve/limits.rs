@@ -141,12 +141,17 @@ impl Limits {
         claim.charged = Some(charged);
     }
 
-    /// Settles the final list of a claim: only what fits beside the others, charged at its largest.
-    pub(crate) fn settle(&mut self, world: &World<'_>, claim: &mut Claim, machines: &mut Bits) {
-        if !self.has_resources(claim.template) {
-            return;
+    /// Settles the final list of a claim, charged at its largest: what it is charged with already, and its share of what is left
+    /// over, so that the first of many claims does not leave the last without a choice.
+    pub(crate) fn settle(&mut self, claim: &mut Claim, machines: &mut Bits, sharers: i64) {
+        let left = &self.left[claim.template];
+        for (number, (_, amount)) in left.resources.iter().enumerate() {
+            let own = claim.charged.as_ref().map_or(0, |charged| charged[number]);
+            let most = own.saturating_add(amount.max(&0) / sharers.max(1));
+            if most < left.largest[number] {
+                machines.retain(|machine| left.capacities[number][machine] <= most);
+            }
         }
-        self.keep_affordable(world, claim.template, claim.charged.as_deref(), machines);
         self.charge(claim, machines.iter());
     }
 }

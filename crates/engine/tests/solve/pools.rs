@@ -103,3 +103,27 @@ fn a_claim_keeps_as_many_types_as_the_pool_demands() {
     assert_eq!((answer.placed(), answer.claims()), (2, 2), "sharing would leave only the largest type");
     assert!(answer.plan.claims.iter().all(|claim| claim.types.len() >= 2));
 }
+
+#[test]
+fn claims_share_what_a_limit_leaves_for_their_choice() {
+    // Machines of one to eight cores; each of three pods needs one of its own.
+    let alone = |sketch: PodSketch| sketch.label("app", "x").apart(near("kubernetes.io/hostname", &[("app", "x")]));
+    let most = |limit: i64, count: usize| -> Vec<usize> {
+        let world = world(vec![pool("p").types(series(8)).limit("cpu", limit)]);
+        let answer = world.judged(pods("a", count, |sketch| alone(sketch.asks("cpu", 100))));
+        assert_eq!(answer.placed(), count);
+        answer.plan.claims.iter().map(|claim| claim.types.len()).collect()
+    };
+    assert_eq!(most(12_000, 3), [4, 4, 4]);
+    assert_eq!(most(8_000, 3), [2, 3, 3], "what one does not take is there for the next");
+    assert_eq!(most(3_000, 3), [1, 1, 1]);
+}
+
+#[test]
+fn types_that_a_claim_does_not_name_cost_nothing_of_a_limit() {
+    let mut world = world(vec![pool("p").types(series(8)).limit("cpu", 6_000)]);
+    world.snapshot.policy.max_types_per_claim = 2;
+    let apart = |sketch: PodSketch| sketch.label("app", "x").apart(near("kubernetes.io/hostname", &[("app", "x")]));
+    let answer = world.judged(pods("a", 3, |sketch| apart(sketch.asks("cpu", 100))));
+    assert_eq!(answer.plan.claims.iter().map(|claim| claim.types.len()).collect::<Vec<_>>(), [2, 2, 2]);
+}
