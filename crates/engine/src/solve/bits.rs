@@ -171,6 +171,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_word_is_full_when_all_its_numbers_are_members() {
+        for start in [0, 64, 128] {
+            let mut bits = Bits::empty(200);
+            (start..start + 64).for_each(|number| bits.insert(number));
+            let full: Vec<usize> = [0, 64, 128].into_iter().filter(|number| bits.is_word_full(*number)).collect();
+            assert_eq!(full, [start]);
+            bits.remove(start + 63);
+            assert!(!bits.is_word_full(start));
+        }
+    }
+
     proptest! {
         #[test]
         fn bits_are_sets(a in proptest::collection::btree_set(0..200_usize, 0..40), b in proptest::collection::btree_set(0..200_usize, 0..40)) {

@@ -65,3 +65,15 @@ fn what_pools_and_pods_name_later_is_understood() {
     assert_eq!(new.placements.len(), 5, "{:#?}", new.unplaced);
     assert!(new.claims.iter().all(|claim| claim.types.iter().all(|name| name.as_str() != "default-instance-type")));
 }
+
+#[test]
+fn a_catalogue_is_kept_as_long_as_the_same_types_are_offered() {
+    let types = series(3);
+    let offering = |types: &[Arc<model::instance::InstanceType>]| world(vec![pool("p").types(types.to_vec())]).snapshot;
+    let kept = Catalogue::of(&offering(&types));
+    assert!(kept.is_of(&offering(&types)));
+    assert!(!kept.is_of(&offering(&types[..2])), "one is no longer offered");
+    assert!(!kept.is_of(&offering(&series(3))), "the same names, but who knows at what price");
+    let two = world(vec![pool("p").types(types.clone()), pool("q").types(types.clone())]).snapshot;
+    assert!(!kept.is_of(&two), "another pool has come");
+}
