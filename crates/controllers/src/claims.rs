@@ -21,8 +21,8 @@ use model::ids::{NodeName, ReservationId};
 use model::instance::InstanceType;
 use model::plan::PlannedClaim;
 use model::requirements::Requirements;
+use provider::quantities;
 
-use crate::amounts;
 use crate::controller::TickId;
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
@@ -90,7 +90,7 @@ pub(crate) fn of_plan(pool: &NodePool, planned: Planned<'_>, name: String, decis
         requirements.add(key, model::requirements::Requirement::one_of(ids));
     }
     claim.spec.requirements = to_wire(&requirements);
-    claim.spec.resources.requests = amounts::to_wire(&planned.claim.requests);
+    claim.spec.resources.requests = quantities::to_wire(&planned.claim.requests);
     claim
 }
 

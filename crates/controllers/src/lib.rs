@@ -22,7 +22,6 @@
 //! 6. Claims are created by `claims::create` alone.
 //! 7. Tests use `testing::World`: an API server in memory, the simulated cloud on top of it, and a `Ctx` that knows both.
 
-mod amounts;
 mod catalogs;
 mod claims;
 mod conditions;

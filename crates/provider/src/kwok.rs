@@ -4,7 +4,7 @@
 //! serves EC2NodeClasses, with simulated facts in the place of an account.
 
 mod account;
-mod amounts;
+
 mod choose;
 mod classes;
 mod draw;

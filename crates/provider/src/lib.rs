@@ -17,6 +17,7 @@ mod instance;
 pub mod kwok;
 mod labels;
 pub mod metered;
+pub mod quantities;
 
 use std::collections::BTreeMap;
 use std::fmt;

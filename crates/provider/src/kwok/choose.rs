@@ -11,8 +11,8 @@ use model::price::Price;
 use model::requirements::{Operator, Requirement, Requirements, Undefined};
 use model::resources::Resources;
 
-use super::amounts;
 use super::draw::hash;
+use crate::quantities;
 use crate::{OfferingKey, ProviderError};
 
 /// What a claim asks for, read once.
@@ -46,7 +46,7 @@ impl Wish {
         let identity = claim.metadata.uid.as_deref().or(claim.metadata.name.as_deref()).unwrap_or_default();
         Self {
             requirements: requirements(claim),
-            requests: amounts::to_model(&claim.spec.resources.requests),
+            requests: quantities::to_model(&claim.spec.resources.requests),
             dice: hash(seed, identity),
         }
     }

@@ -12,9 +12,10 @@ use model::requirements::{Operator, Requirements};
 use model::time::Instant;
 
 use super::choose::Choice;
+use super::classes::Class;
 use super::draw::hash;
 use super::keys::{CLAIM, CLAIM_UID, FAKE, FAKE_NODE, ID_PREFIX, IMAGE, ONLY_PARTITION, PARTITION, PRICE};
-use super::{amounts, classes::Class};
+use crate::quantities;
 use crate::{ClaimName, Instance, ProviderId};
 
 /// The longest that a label's value, and the longest that a Node's name may be.
@@ -42,8 +43,8 @@ pub(super) fn node(claim: &NodeClaim, choice: &Choice<'_>, class: &Class) -> Nod
     let claim_name = ClaimName::of(claim);
     let name = name(&claim_name);
     let requests = &claim.spec.resources.requests;
-    let capacity = amounts::to_wire(&choice.capacity());
-    let allocatable = amounts::to_wire(&choice.machine.allocatable_of(choice.offering));
+    let capacity = quantities::to_wire(&choice.capacity());
+    let allocatable = quantities::to_wire(&choice.machine.allocatable_of(choice.offering));
     Node {
         metadata: ObjectMeta {
             name: Some(name.clone()),

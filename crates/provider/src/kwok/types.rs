@@ -16,8 +16,8 @@ use model::requirements::{Operator, Requirement, Requirements};
 use model::resources::Resources;
 use model::volume::AttachLimits;
 
-use super::amounts;
 use super::keys::{CPU, FAMILY, MEMORY, SIZE};
+use crate::quantities;
 
 pub use listed::TypesError;
 
@@ -161,7 +161,7 @@ impl Item {
         InstanceType {
             offerings: offerings.collect(),
             requirements,
-            capacity: amounts::to_model(&self.resources),
+            capacity: quantities::to_model(&self.resources),
             overhead: Resources::default().with("cpu", 100).with("memory", 10 * MIB),
             attach_limits: AttachLimits::new(),
             has_capacity_overlay: false,
