@@ -26,6 +26,7 @@ mod reach;
 mod reserve;
 mod rooms;
 mod search;
+mod simplex;
 mod sites;
 mod topology;
 mod wishes;

@@ -22,10 +22,11 @@ impl Greedy<'_, '_> {
             return outlook.ladder[claim.step].machine;
         }
         let fee = self.world.node_fee;
+        let least = &self.least[set];
         let value = self.values.entry((claim.outlook, set)).or_insert_with(|| {
             let bundle =
                 |step: &Step| Bundle { price: step.price.dollars() + fee, room: template.room(step.machine, axes) };
-            Value::new(demand, &outlook.ladder.iter().map(bundle).collect::<Vec<_>>())
+            Value::new(demand, least, &outlook.ladder.iter().map(bundle).collect::<Vec<_>>())
         });
         let mut least = f64::INFINITY;
         let mut looked_at: Vec<(f64, f64, usize)> = Vec::new();
@@ -58,8 +59,10 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    fn new(demand: &[i64], bundles: &[Bundle<'_>]) -> Self {
-        let worth = Worth::new(demand, bundles);
+    fn new(demand: &[i64], least: &[i64], bundles: &[Bundle<'_>]) -> Self {
+        // What holds no pod at all makes nothing cheaper.
+        let useful: Vec<&Bundle<'_>> = bundles.iter().filter(|bundle| has_room(bundle.room, least)).collect();
+        let worth = Worth::new(demand, &useful);
         let cost = |bundle: &Bundle<'_>| bundle.price / worth.of(bundle.room.iter().copied()).max(f64::MIN_POSITIVE);
         let mut by_least_cost: Vec<(f64, usize)> = bundles.iter().map(cost).zip(0..).collect();
         by_least_cost.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -76,4 +79,15 @@ pub(super) fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> V
         sum.zip(&class.requests).for_each(|(sum, wanted)| *sum = sum.saturating_add(*wanted));
     }
     sums
+}
+
+/// The least that any pod asks for of each resource, by what they ask of labels.
+pub(super) fn least(classes: &[Class<'_>], axes: usize) -> Vec<Vec<i64>> {
+    let sets = classes.iter().map(Class::set).max().map_or(0, |most| most + 1);
+    let mut least = vec![vec![i64::MAX; axes]; sets];
+    for class in classes {
+        let own = least[class.set()].iter_mut();
+        own.zip(&class.requests).for_each(|(least, wanted)| *least = (*least).min(*wanted));
+    }
+    least
 }

@@ -11,7 +11,7 @@ use model::snapshot::MinValuesPolicy;
 use super::bits::Bits;
 use super::claims::{Candidate, Claim, Narrowing, Refusal, View};
 use super::classes::{Class, classify};
-use super::goals::{Value, total};
+use super::goals::{Value, least, total};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
 use super::listing::values_of;
@@ -45,6 +45,8 @@ pub(crate) struct Greedy<'w, 'a> {
     slack: Rooms,
     /// What pods without a seat ask for together, by what they ask of labels.
     pub(super) demand: Vec<Vec<i64>>,
+    /// The least that any pod asks for, by what it asks of labels.
+    pub(super) least: Rc<Vec<Vec<i64>>>,
     /// What resources are worth, by what is on sale and what is asked of labels.
     pub(super) values: BTreeMap<(OutlookId, usize), Value>,
     /// What is left on each site, to find the next with room.
@@ -139,6 +141,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
     ) -> Self {
         let demand = total(&classes, &class_of, world.machines.axes().len());
         let axes = world.machines.axes().len();
+        let least = Rc::new(least(&classes, axes));
         let mut free = Rooms::new(axes);
         world.sites.iter().for_each(|site| free.push(&site.start.free));
         let fresh = Memory {
@@ -158,6 +161,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             free,
             values: BTreeMap::new(),
             demand,
+            least,
             deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
             classes,

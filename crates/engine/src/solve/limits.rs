@@ -4,6 +4,7 @@
 //! beside all its other claims. So the limits hold whichever machine the cloud picks, and a claim that could be large does
 //! not keep others from being made.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::node::{Node, Progress};
@@ -38,6 +39,13 @@ fn largest(node: &Node) -> Resources {
         }
         _ => node.capacity.clone(),
     }
+}
+
+/// A machine that a template's pool pays for.
+#[derive(Clone, Copy)]
+pub(crate) struct Bought {
+    pub(crate) template: usize,
+    pub(crate) machine: usize,
 }
 
 impl Limits {
@@ -118,6 +126,11 @@ impl Limits {
         broken.into_iter().next()
     }
 
+    /// Whether a template's pool has any limit.
+    pub(crate) fn has_any(&self, template: usize) -> bool {
+        self.left[template].nodes.is_some() || self.has_resources(template)
+    }
+
     /// Whether a template's pool limits anything but its number of nodes.
     pub(crate) fn has_resources(&self, template: usize) -> bool {
         !self.left[template].resources.is_empty()
@@ -139,6 +152,30 @@ impl Limits {
             charged.push(most);
         }
         claim.charged = Some(charged);
+    }
+
+    /// Gives machines back for others, if the pools can pay for these; says whether they can.
+    pub(crate) fn trade(&mut self, given: &[Bought], wanted: &[Bought]) -> bool {
+        let mut after: BTreeMap<usize, Left> = BTreeMap::new();
+        let sides = given.iter().map(|bought| (bought, 1)).chain(wanted.iter().map(|bought| (bought, -1)));
+        for (bought, sign) in sides {
+            let left = after.entry(bought.template).or_insert_with(|| self.left[bought.template].clone());
+            left.nodes = left.nodes.map(|nodes| nodes.saturating_add(sign));
+            for (number, (_, amount)) in left.resources.iter_mut().enumerate() {
+                *amount = amount.saturating_add(sign.saturating_mul(left.capacities[number][bought.machine]));
+            }
+        }
+        // A pool that was over its limits before may stay so, if it does not get worse.
+        let is_less = |own: i64, before: i64| own < 0 && own < before;
+        let is_broken = after.iter().any(|(template, left)| {
+            let before = &self.left[*template];
+            let nodes = left.nodes.zip(before.nodes).is_some_and(|(own, before)| is_less(own, before));
+            nodes || left.resources.iter().zip(&before.resources).any(|((_, own), (_, before))| is_less(*own, *before))
+        });
+        if !is_broken {
+            after.into_iter().for_each(|(template, left)| self.left[template] = left);
+        }
+        !is_broken
     }
 
     /// Settles the final list of a claim, charged at its largest: what it is charged with already, and its share of what is left

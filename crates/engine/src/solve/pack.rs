@@ -6,14 +6,16 @@
 //! all rules (`replay`); the plan changes only if that works and costs less.
 
 mod exact;
+mod patterns;
 mod refill;
 mod replay;
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::claims::Claim;
 use super::greedy::{Greedy, Seat};
+use super::limits::{Bought, Limits};
 use super::outlook::{OutlookId, Stock};
 use super::rooms::has_room;
 use super::topology::GroupId;
@@ -22,6 +24,12 @@ use super::worth::{Bundle, Worth};
 /// Looks at a way to fill a machine, for each pod of the plan and beside that.
 const LOOKS_PER_POD: u64 = 2;
 const SPARE_LOOKS: u64 = 60_000;
+/// The same for finding patterns; a look there is one at so many kinds of pods.
+const PATTERN_LOOKS_PER_POD: u64 = 32;
+const KINDS_PER_LOOK: u64 = 16;
+
+/// Patterns are looked for where more than this part of the cost seems to be wasted.
+const LEAST_WASTE: Cost = 100;
 
 /// So few pods are seated again for whatever is gained, more only for this part of the cost.
 const FEW_PODS: u64 = 1_000;
@@ -66,33 +74,35 @@ enum Lot {
 /// Everything that packing looks at.
 struct Puzzle<'g, 'w, 'a> {
     greedy: &'g Greedy<'w, 'a>,
-    /// Whether pods of each class may move.
+    cancel: &'g AtomicBool,
+    /// Which pods may move.
     moves: Vec<bool>,
+    /// What pools may still grow by, with what was packed so far.
+    limits: Limits,
     fee: Cost,
     worth: OnceCell<Worth>,
-    /// By outlook, its machines by what they cost for their worth.
-    bargains: BTreeMap<OutlookId, Vec<usize>>,
     /// Most pods of which all ways are tried.
     few: usize,
     looks: u64,
     most_looks: u64,
+    /// What the effort allows in all.
+    allowed: u64,
 }
 
 /// Packs a complete plan anew where that is cheaper.
 pub(crate) fn cheaper<'w, 'a>(mut first: Greedy<'w, 'a>, effort: u64, cancel: &AtomicBool) -> Greedy<'w, 'a> {
     let seated = first.order.len() as u64;
-    let most = seated.saturating_mul(LOOKS_PER_POD + 1).saturating_add(SPARE_LOOKS);
-    let allowed = effort.saturating_sub(first.steps).min(most);
+    let allowed = effort.saturating_sub(first.steps);
     // Seating the packing is paid for beforehand, so that a plan costs the same steps whatever comes of this.
     let on_claims: usize = first.claims.iter().map(|claim| claim.pods.len()).sum();
     if on_claims < 2 || allowed < seated || !first.world.reservations.is_empty() {
         return first;
     }
     let (targets, looks) = {
-        let mut puzzle = Puzzle::new(&first, allowed - seated);
+        let mut puzzle = Puzzle::new(&first, allowed - seated, cancel);
         let mut bins = puzzle.bins();
         let before = total(&bins);
-        puzzle.improve(&mut bins, cancel);
+        puzzle.improve(&mut bins);
         let gain = before.saturating_sub(total(&bins));
         // Seating everybody again is not worth a trifle.
         let is_worthwhile = gain > 0 && (seated <= FEW_PODS || gain >= before / LEAST_PART);
@@ -120,11 +130,18 @@ impl Greedy<'_, '_> {
 }
 
 impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
-    fn new(greedy: &'g Greedy<'w, 'a>, most_looks: u64) -> Self {
-        let moves = (0..greedy.classes.len()).map(|class| may_move(greedy, class)).collect();
+    fn new(greedy: &'g Greedy<'w, 'a>, allowed: u64, cancel: &'g AtomicBool) -> Self {
+        let free: Vec<bool> = (0..greedy.classes.len()).map(|class| may_move(greedy, class)).collect();
+        let mut moves = vec![false; greedy.class_of.len()];
+        for claim in greedy.claims.iter().filter(|claim| is_open(claim)) {
+            // Whoever has given up a wish stays where it found a place.
+            let moving = claim.pods.iter().filter(|pod| free[greedy.class_of[**pod]] && greedy.rungs[**pod] == 0);
+            moving.for_each(|pod| moves[*pod] = true);
+        }
         let fee = greedy.world.snapshot.policy.node_fee.pico();
         let few = exact::most_pods(greedy.order.len());
-        Self { greedy, moves, fee, worth: OnceCell::new(), bargains: BTreeMap::new(), few, looks: 0, most_looks }
+        let limits = greedy.limits.clone();
+        Self { greedy, cancel, moves, limits, fee, worth: OnceCell::new(), few, looks: 0, most_looks: 0, allowed }
     }
 
     /// The claims of the plan.
@@ -134,9 +151,7 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
 
     fn bin(&self, number: usize) -> Bin {
         let (greedy, claim) = (self.greedy, &self.greedy.claims[number]);
-        let is_open = claim.min_values.is_empty() && !greedy.limits.may_bind(claim.template);
-        let may_move = |pod: &usize| is_open && self.moves[greedy.class_of[*pod]];
-        let (pods, staying): (Vec<usize>, Vec<usize>) = claim.pods.iter().partition(|pod| may_move(pod));
+        let (pods, staying): (Vec<usize>, Vec<usize>) = claim.pods.iter().partition(|pod| self.moves[**pod]);
         let mut base = vec![0_i64; claim.requests.len()];
         for pod in &staying {
             add(&mut base, &greedy.classes[greedy.class_of[*pod]].requests);
@@ -163,27 +178,40 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
         self.greedy.outlooks.borrow_mut().start(self.greedy.world, template, Stock::OnSale)
     }
 
+    /// Allows so many more looks, as far as the effort does.
+    fn grant(&mut self, per_pod: u64) {
+        let looks = (self.greedy.order.len() as u64).saturating_mul(per_pod).saturating_add(SPARE_LOOKS);
+        self.most_looks = self.looks.saturating_add(looks).min(self.allowed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
     /// Counts a look; says whether it was still allowed.
     fn may_look(&mut self, looks: u64) -> bool {
-        let is_allowed = self.looks.saturating_add(looks) <= self.most_looks;
+        let is_allowed = self.looks.saturating_add(looks) <= self.most_looks && !self.is_cancelled();
         self.looks += if is_allowed { looks } else { 0 };
         is_allowed
     }
 
     /// Packs lots of claims anew, those with the most waste first, until nothing gets better.
-    fn improve(&mut self, bins: &mut Vec<Bin>, cancel: &AtomicBool) {
+    fn improve(&mut self, bins: &mut Vec<Bin>) {
+        self.grant(PATTERN_LOOKS_PER_POD);
+        self.by_patterns(bins);
+        self.grant(LOOKS_PER_POD);
         let mut idle = 0;
         for round in 0..ROUNDS {
             let before = total(bins);
-            self.round(bins, if round % 2 == 0 { Lot::Small } else { Lot::Large }, cancel);
+            self.round(bins, if round % 2 == 0 { Lot::Small } else { Lot::Large });
             idle = if total(bins) < before { 0 } else { idle + 1 };
-            if idle == 2 || cancel.load(Ordering::Relaxed) {
+            if idle == 2 || self.is_cancelled() {
                 break;
             }
         }
     }
 
-    fn round(&mut self, bins: &mut Vec<Bin>, size: Lot, cancel: &AtomicBool) {
+    fn round(&mut self, bins: &mut Vec<Bin>, size: Lot) {
         let mut order: Vec<usize> = (0..bins.len()).filter(|bin| !bins[*bin].pods.is_empty()).collect();
         // What fits into one lot needs no order.
         let is_one_lot = order.iter().map(|bin| bins[*bin].pods.len()).sum::<usize>() <= self.few;
@@ -191,23 +219,19 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
         order.sort_by_key(|bin| (std::cmp::Reverse(waste[*bin]), *bin));
         let mut rest: &[usize] = &order;
         let mut idle = 0;
-        while !rest.is_empty() && idle < MOST_IDLE && !cancel.load(Ordering::Relaxed) {
+        while !rest.is_empty() && idle < MOST_IDLE {
             let lot = self.lot(bins, rest, size);
-            let Some(packed) = self.packed(bins, &lot) else { return };
             rest = &rest[lot.len()..];
-            let old: Cost = lot.iter().fold(0, |sum: Cost, bin| sum.saturating_add(bins[*bin].cost));
-            idle += 1;
-            if total(&packed) < old {
-                replace(bins, &lot, packed);
-                idle = 0;
-            }
+            let packed = self.packed(bins, &lot);
+            let is_better = packed.is_some_and(|packed| self.replace(bins, &lot, packed));
+            idle = if is_better { 0 } else { idle + 1 };
         }
         bins.retain(|bin| bin.fixed.is_some() || !bin.pods.is_empty());
     }
 
     /// The next claims to be packed together: of pools of one weight, and not too many pods.
     fn lot(&self, bins: &[Bin], rest: &[usize], size: Lot) -> Vec<usize> {
-        let weight = |bin: usize| self.greedy.world.templates[bins[bin].template].pool.weight;
+        let weight = |bin: usize| self.weight(bins[bin].template);
         let (mut pods, mut fixed, mut claims) = (0, 0, 0);
         let belongs = |bin: &&usize| {
             pods += bins[**bin].pods.len();
@@ -238,20 +262,59 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
         &self.greedy.classes[self.greedy.class_of[pod]]
     }
 
-    /// The best packing of a lot that was found; `None` when nothing more may be looked at.
+    /// Puts packed claims in the place of others, if they cost less and their pools can pay for them.
+    fn replace(&mut self, bins: &mut Vec<Bin>, lot: &[usize], packed: Vec<Bin>) -> bool {
+        let old = lot.iter().fold(0, |sum: Cost, bin| sum.saturating_add(bins[*bin].cost));
+        if total(&packed) >= old {
+            return false;
+        }
+        let given: Vec<Bought> = lot.iter().filter_map(|bin| self.bought(&bins[*bin])).collect();
+        let wanted: Vec<Bought> = packed.iter().filter_map(|bin| self.bought(bin)).collect();
+        if !self.limits.trade(&given, &wanted) {
+            return false;
+        }
+        for bin in lot {
+            bins[*bin].pods.clear();
+            bins[*bin].cost = 0;
+            bins[*bin].fixed = None;
+        }
+        bins.extend(packed);
+        true
+    }
+
+    /// The machine that a pool with limits pays for.
+    fn bought(&self, bin: &Bin) -> Option<Bought> {
+        if !self.limits.has_any(bin.template) {
+            return None;
+        }
+        let join = |outlook: OutlookId, pod: &usize| self.joined(bin.template, outlook, *pod);
+        let outlook = bin.pods.iter().try_fold(bin.outlook, join)?;
+        let (step, _) = self.cheapest(bin.template, outlook, 0, &self.requests(bin))?;
+        let machine = self.greedy.outlooks.borrow().get(outlook).ladder[step].machine;
+        Some(Bought { template: bin.template, machine })
+    }
+
+    /// The best packing of a lot that was found, if any.
     fn packed(&mut self, bins: &[Bin], lot: &[usize]) -> Option<Vec<Bin>> {
         let fixed: Vec<Bin> = lot.iter().map(|bin| &bins[*bin]).filter(|bin| bin.fixed.is_some()).cloned().collect();
         let pods: Vec<usize> = lot.iter().flat_map(|bin| bins[*bin].pods.iter().copied()).collect();
-        let weight = self.greedy.world.templates[bins[*lot.first()?].template].pool.weight;
-        let templates: Vec<usize> = (0..self.greedy.world.templates.len())
-            .filter(|template| self.greedy.world.templates[*template].pool.weight == weight)
-            .filter(|template| self.greedy.world.templates[*template].min_values.is_empty())
-            .filter(|template| !self.greedy.limits.may_bind(*template))
-            .collect();
+        let templates = self.templates_of(self.weight(bins[*lot.first()?].template));
         if exact::is_small(self.few, pods.len(), fixed.len()) {
             return self.best_of_all(&fixed, &pods, &templates);
         }
         self.refilled(&fixed, &pods, &templates)
+    }
+
+    fn weight(&self, template: usize) -> i32 {
+        self.greedy.world.templates[template].pool.weight
+    }
+
+    /// The templates of one weight that claims may be made of here.
+    fn templates_of(&self, weight: i32) -> Vec<usize> {
+        (0..self.greedy.world.templates.len())
+            .filter(|template| self.weight(*template) == weight)
+            .filter(|template| self.greedy.world.templates[*template].min_values.is_empty())
+            .collect()
     }
 
     /// What labels are left for a machine when a pod joins it; `None` when it cannot.
@@ -286,7 +349,7 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
     fn suits_fixed(&self, bin: &Bin, pod: usize) -> bool {
         let staying = bin.fixed.map(|claim| &self.greedy.claims[claim].pods[..]).unwrap_or_default();
         let class = self.greedy.class_of[pod];
-        let stays = |other: &&usize| !self.moves[self.greedy.class_of[**other]];
+        let stays = |other: &&usize| !self.moves[**other];
         !staying.iter().filter(stays).any(|other| self.clash(class, self.greedy.class_of[*other]))
     }
 }
@@ -295,14 +358,10 @@ fn add(sum: &mut [i64], more: &[i64]) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
 }
 
-/// Puts packed claims in the place of others.
-fn replace(bins: &mut Vec<Bin>, lot: &[usize], packed: Vec<Bin>) {
-    for bin in lot {
-        bins[*bin].pods.clear();
-        bins[*bin].cost = 0;
-        bins[*bin].fixed = None;
-    }
-    bins.extend(packed);
+/// Whether pods may leave a claim. Where ports or volumes are in use, amounts alone do not tell which machines are large
+/// enough for those who stay.
+fn is_open(claim: &Claim) -> bool {
+    claim.min_values.is_empty() && claim.ports.is_empty() && claim.attached.is_empty()
 }
 
 /// Whether pods of a class care about nothing but amounts, labels and who shares their host.
@@ -310,8 +369,7 @@ fn may_move(greedy: &Greedy<'_, '_>, number: usize) -> bool {
     let (class, groups) = (&greedy.classes[number], &greedy.topology.groups);
     let is_local = |group: &GroupId| groups[*group].key.is_none() && groups[*group].is_far();
     let wants = &class.pod.wants;
-    class.rungs.len() == 1
-        && class.rungs[0].places.len() == 1
+    class.rungs[0].places.len() == 1
         && wants.ports.is_empty()
         && wants.volumes.attached.is_empty()
         && class.footprint.counted_in.iter().all(is_local)
@@ -333,8 +391,12 @@ pub(super) fn worth(greedy: &Greedy<'_, '_>, demand: &[i64]) -> Worth {
             room: greedy.world.templates[*template].room(step.machine, demand.len()),
         })
     });
+    let least = (0..demand.len()).map(|axis| greedy.least.iter().map(|least| least[axis]).min().unwrap_or(0));
+    let least: Vec<i64> = least.collect();
     let bundles: Vec<Bundle<'_>> = bundles.collect();
-    Worth::new(demand, &bundles)
+    // What holds no pod at all makes nothing cheaper.
+    let useful: Vec<&Bundle<'_>> = bundles.iter().filter(|bundle| has_room(bundle.room, &least)).collect();
+    Worth::new(demand, &useful)
 }
 
 /// Where each pod of the plan goes in a packing.

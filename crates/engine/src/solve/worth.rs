@@ -5,11 +5,10 @@
 //! worth, and cpu, memory and devices weigh as much as this menu makes them weigh. The numbers only guide: whether a pod fits
 //! and what a claim costs is never asked of them.
 
+use super::simplex::Simplex;
+
 /// Pivots after which the program is as good as solved.
 const MOST_PIVOTS: usize = 200;
-
-/// The price of what no machine has; high enough to be avoided, low enough to keep its digits.
-const UNOBTAINABLE: f64 = 1e6;
 
 /// Prices per unit of each resource, in dollars.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +22,7 @@ pub(crate) struct Bundle<'b> {
 
 impl Worth {
     /// The prices for a demand. Resources that nobody asks for are worth nothing.
-    pub(crate) fn new(demand: &[i64], bundles: &[Bundle<'_>]) -> Self {
+    pub(crate) fn new(demand: &[i64], bundles: &[&Bundle<'_>]) -> Self {
         let axes: Vec<usize> = (0..demand.len()).filter(|axis| demand[*axis] > 0).collect();
         // Amounts are counted in shares of the demand, so that bytes and cores are of one size.
         let share = |room: &[i64], axis: usize| (room[axis].max(0) as f64) / demand[axis] as f64;
@@ -45,50 +44,30 @@ impl Worth {
     }
 }
 
-/// Solves `min price·x, columns·x ≥ 1, x ≥ 0` by the simplex method and returns the prices of the rows.
+/// The prices of the rows in `least price·x, columns·x ≥ 1, x ≥ 0`.
 fn duals(rows: usize, columns: &[(f64, Vec<f64>)]) -> Vec<f64> {
-    // Row i of `inverse` belongs to the i-th basic column; at first these stand for what cannot be had.
-    let mut inverse: Vec<Vec<f64>> =
-        (0..rows).map(|i| (0..rows).map(|j| f64::from(u8::from(i == j))).collect()).collect();
-    let mut costs = vec![UNOBTAINABLE; rows];
-    let mut amounts = vec![1.0; rows];
-    let mut prices = vec![0.0; rows];
+    let mut program = Simplex::new(&vec![1.0; rows]);
     for _ in 0..MOST_PIVOTS {
-        for (row, price) in prices.iter_mut().enumerate() {
-            *price = costs.iter().zip(&inverse).map(|(cost, line)| cost * line[row]).sum();
+        let prices = program.prices();
+        let is_better = match bargain(&prices, columns) {
+            Some(number) => program.enter(number, columns[number].0, &columns[number].1),
+            None => program.give_away(&prices),
+        };
+        if !is_better {
+            break;
         }
-        let Some((cost, column)) = entering(&prices, columns) else { break };
-        let steps: Vec<f64> = inverse.iter().map(|line| line.iter().zip(&column).map(|(a, b)| a * b).sum()).collect();
-        let ratio = |row: &usize| amounts[*row] / steps[*row];
-        let rows_left = (0..rows).filter(|row| steps[*row] > 1e-12);
-        let Some(leaving) = rows_left.min_by(|a, b| ratio(a).total_cmp(&ratio(b))) else { break };
-        let pivot = steps[leaving];
-        let line: Vec<f64> = inverse[leaving].iter().map(|value| value / pivot).collect();
-        let amount = amounts[leaving] / pivot;
-        for row in (0..rows).filter(|row| *row != leaving) {
-            inverse[row].iter_mut().zip(&line).for_each(|(value, base)| *value -= steps[row] * base);
-            amounts[row] -= steps[row] * amount;
-        }
-        inverse[leaving] = line;
-        amounts[leaving] = amount;
-        costs[leaving] = cost;
     }
-    prices.iter().map(|price| price.max(0.0)).collect()
+    program.prices().iter().map(|price| price.max(0.0)).collect()
 }
 
-/// The column that is the greatest bargain at these prices: a machine, or giving away what is too much.
-fn entering(prices: &[f64], columns: &[(f64, Vec<f64>)]) -> Option<(f64, Vec<f64>)> {
+/// The column that gains most for its cost at these prices, if one does.
+fn bargain(prices: &[f64], columns: &[(f64, Vec<f64>)]) -> Option<usize> {
     let mut best = (-1e-9, None);
-    for (cost, column) in columns {
+    for (number, (cost, column)) in columns.iter().enumerate() {
         let gain: f64 = column.iter().zip(prices).map(|(amount, price)| amount * price).sum();
-        if (cost - gain) / cost.max(1e-9) < best.0 {
-            best = ((cost - gain) / cost.max(1e-9), Some((*cost, column.clone())));
-        }
-    }
-    for (row, price) in prices.iter().enumerate() {
-        if *price < best.0 {
-            let surplus = (0..prices.len()).map(|other| if other == row { -1.0 } else { 0.0 }).collect();
-            best = (*price, Some((0.0, surplus)));
+        let part = (cost - gain) / cost.max(1e-9);
+        if part < best.0 {
+            best = (part, Some(number));
         }
     }
     best.1
@@ -102,7 +81,7 @@ mod tests {
 
     fn worth(demand: &[i64], menu: &[(f64, [i64; 2])]) -> Vec<f64> {
         let bundles: Vec<Bundle<'_>> = menu.iter().map(|(price, room)| Bundle { price: *price, room }).collect();
-        Worth::new(demand, &bundles).0
+        Worth::new(demand, &bundles.iter().collect::<Vec<_>>()).0
     }
 
     #[test]

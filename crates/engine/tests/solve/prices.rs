@@ -6,7 +6,9 @@ use model::instance::InstanceType;
 use model::labels::{HOSTNAME, ZONE};
 use model::pod::Pod;
 use model::price::Price;
+use model::resources::Resource;
 use model::snapshot::Snapshot;
+use model::taints::{Effect, Taint};
 use proptest::prelude::*;
 
 use crate::fixture::*;
@@ -214,4 +216,87 @@ fn hundreds_of_pods_cost_little_more_than_fractions_of_machines_would() {
         let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         assert!(mean <= most, "{count} pods: {mean}, {ratios:?}");
     }
+}
+
+/// Worlds of forty pods on a menu of three families, and what each costs after a change.
+fn costs_of_forty(change: impl Fn(&mut Snapshot)) -> Vec<i64> {
+    let asks = prop::collection::vec((100..4000_i64, 100..12_000_i64), 40);
+    let cost_of = |asks: Vec<(i64, i64)>| {
+        let plain = |(cpu, memory): &(i64, i64)| Ask { cpu: *cpu, memory: *memory, zone: None, app: None };
+        let (mut snapshot, pods) = build(&families(), &asks.iter().map(plain).collect::<Vec<_>>());
+        change(&mut snapshot);
+        let plan = answer(&snapshot, &pods, u64::MAX);
+        assert!(plan.unplaced.is_empty() && judge::replay(&snapshot, &plan).is_accepted());
+        cost(&plan)
+    };
+    draws(asks, 8).into_iter().map(cost_of).collect()
+}
+
+#[test]
+fn neither_limits_nor_soft_taints_keep_pods_from_being_packed_for_their_price() {
+    let free = costs_of_forty(|_| {});
+    // More than is needed, and so little that the largest machine would be too much at the end.
+    let limited = costs_of_forty(|snapshot| {
+        let pool = snapshot.pools.values_mut().next().expect("there is one");
+        Arc::make_mut(pool).limits.resources = vec![(Resource::Cpu, 150_000)];
+    });
+    assert_eq!(limited, free);
+    // A soft taint gives every pod another wish that it could give up.
+    let tainted = costs_of_forty(|snapshot| {
+        let full = world(vec![]).node("full", &[], 0).change_node("full", |node| {
+            node.taints = vec![Taint::new("keep", "", Effect::PreferNoSchedule)];
+        });
+        snapshot.nodes.extend(full.snapshot.nodes);
+    });
+    assert_eq!(tainted, free);
+}
+
+/// Machines that are full to the last core and byte: a kind of the menu, how its room is cut into pods, and how many there are.
+#[derive(Clone, Debug)]
+struct Planted {
+    kind: usize,
+    /// Where cpu and memory are cut, in hundredths.
+    cuts: Vec<(i64, i64)>,
+    copies: usize,
+}
+
+fn any_planted(kinds: usize) -> impl Strategy<Value = Planted> {
+    let cuts = prop::collection::vec((5..95_i64, 5..95_i64), 1..4);
+    (0..kinds, cuts, 10..60_usize).prop_map(|(kind, cuts, copies)| Planted { kind, cuts, copies })
+}
+
+/// Parts between cuts.
+fn parts(mut cuts: Vec<i64>, whole: i64) -> Vec<i64> {
+    cuts.sort_unstable();
+    let mut places: Vec<i64> = cuts.iter().map(|cut| whole * cut / 100).collect();
+    places.insert(0, 0);
+    places.push(whole);
+    places.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+#[test]
+fn many_pods_of_few_kinds_cost_hardly_more_than_a_packing_that_is_known() {
+    let kinds = families();
+    let mut ratios = Vec::new();
+    for planted in draws(prop::collection::vec(any_planted(kinds.len()), 2..6), 12) {
+        let (mut asks, mut known) = (Vec::new(), 0);
+        for planted in &planted {
+            let kind = &kinds[planted.kind];
+            let cpu = parts(planted.cuts.iter().map(|cut| cut.0).collect(), kind.cpu * 1000 - 100);
+            let memory = parts(planted.cuts.iter().map(|cut| cut.1).collect(), kind.memory * 1024 - 10);
+            for _ in 0..planted.copies {
+                let pods = cpu.iter().zip(&memory);
+                asks.extend(pods.map(|(cpu, memory)| Ask { cpu: *cpu, memory: *memory, zone: None, app: None }));
+                known += kind.price + FEE;
+            }
+        }
+        let (snapshot, pods) = build(&kinds, &asks);
+        let plan = answer(&snapshot, &pods, u64::MAX);
+        assert!(plan.unplaced.is_empty() && judge::replay(&snapshot, &plan).is_accepted());
+        ratios.push(cost(&plan) as f64 / known as f64);
+    }
+    println!("few kinds: {ratios:.4?}");
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    let worst = ratios.iter().copied().fold(0.0, f64::max);
+    assert!(mean <= 1.0 && worst <= 1.04, "mean {mean}, {ratios:?}");
 }

@@ -156,12 +156,17 @@ impl Puzzle<'_, '_, '_> {
 
     fn best_filled(&mut self, rest: &[Rest], templates: &[usize]) -> Option<Filled> {
         let first = rest.iter().position(|rest| !rest.pods.is_empty())?;
+        let mut left = vec![0_i64; self.greedy.world.machines.axes().len()];
+        for rest in rest {
+            let one = left.iter_mut().zip(&self.greedy.classes[rest.class].requests);
+            one.for_each(|(sum, wanted)| *sum = sum.saturating_add(wanted.saturating_mul(rest.pods.len() as i64)));
+        }
         let mut best: Option<Filled> = None;
         for template in templates {
             let Some(start) = self.start(*template) else { continue };
             let Some(outlook) = self.joined(*template, start, rest[first].pods[0]) else { continue };
             let requests = &self.greedy.classes[rest[first].class].requests;
-            for machine in self.promising(*template, outlook, requests) {
+            for machine in self.promising(*template, outlook, requests, &left) {
                 if !self.may_look(looks_to_fill(rest)) {
                     return None;
                 }
@@ -174,28 +179,20 @@ impl Puzzle<'_, '_, '_> {
         best
     }
 
-    /// Machines that hold a pod, by what they would cost for their worth if they were full.
-    fn promising(&mut self, template: usize, outlook: OutlookId, requests: &[i64]) -> Vec<usize> {
-        if !self.bargains.contains_key(&outlook) {
-            let found = self.bargains_of(template, outlook);
-            self.bargains.insert(outlook, found);
-        }
-        let template = &self.greedy.world.templates[template];
-        let holds = |machine: &&usize| has_room(template.room(**machine, requests.len()), requests);
-        self.bargains[&outlook].iter().filter(holds).take(MOST_MACHINES).copied().collect()
-    }
-
-    fn bargains_of(&self, template: usize, outlook: OutlookId) -> Vec<usize> {
+    /// Machines that hold a pod, by what they would cost for the worth of what the pods that are left can use of them.
+    fn promising(&self, template: usize, outlook: OutlookId, requests: &[i64], left: &[i64]) -> Vec<usize> {
         let outlook = self.greedy.outlooks.borrow().get(outlook).clone();
         let template = &self.greedy.world.templates[template];
-        let axes = self.greedy.world.machines.axes().len();
+        let holds = |step: &&Step| has_room(template.room(step.machine, requests.len()), requests);
         let ratio = |step: &Step| {
-            let worth = self.worth(template.room(step.machine, axes)).max(f64::MIN_POSITIVE);
+            let room = template.room(step.machine, left.len()).iter();
+            let usable: Vec<i64> = room.zip(left).map(|(room, left)| *room.min(left)).collect();
+            let worth = self.worth(&usable).max(f64::MIN_POSITIVE);
             ((step.price.dollars() + self.greedy.world.node_fee) / worth, step.machine)
         };
-        let mut machines: Vec<(f64, usize)> = outlook.ladder.iter().map(ratio).collect();
+        let mut machines: Vec<(f64, usize)> = outlook.ladder.iter().filter(holds).map(ratio).collect();
         machines.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        machines.into_iter().map(|(_, machine)| machine).collect()
+        machines.into_iter().map(|(_, machine)| machine).take(MOST_MACHINES).collect()
     }
 
     /// A machine, filled from the largest class down. Classes that ask for more of its cpu take turns with those that ask
@@ -217,7 +214,7 @@ impl Puzzle<'_, '_, '_> {
             held: Vec::new(),
         };
         // The pod that needs a machine is on it in any case.
-        self.take(&mut fill, rest, first, 1);
+        self.take(&mut fill, rest, first);
         let room = self.greedy.world.templates[template].room(machine, fill.requests.len());
         let main = Main::of(self.greedy.world.machines.axes(), room);
         let mut held = rest[first].main;
@@ -231,7 +228,7 @@ impl Puzzle<'_, '_, '_> {
             let turns = if lean.is_over() || (is_richs_turn && !rich.is_over()) { &mut rich } else { &mut lean };
             let class = turns.classes[turns.next];
             if self.takes_one(&fill, room, &rest[class], class) {
-                self.take(&mut fill, rest, class, 1);
+                self.take(&mut fill, rest, class);
                 held.cpu += rest[class].main.cpu;
                 held.memory += rest[class].main.memory;
             } else {
@@ -243,23 +240,18 @@ impl Puzzle<'_, '_, '_> {
         Some(Filled { template, requests: fill.requests, taken: fill.taken, cost, ratio: cost as f64 / worth })
     }
 
-    /// Takes pods of a class onto a machine, if its labels and those who are there let them.
-    fn take(&self, fill: &mut Fill, rest: &[Rest], class: usize, count: usize) {
+    /// Takes a pod of a class onto a machine, if its labels let it.
+    fn take(&self, fill: &mut Fill, rest: &[Rest], class: usize) {
         let (one, number) = (&rest[class], rest[class].class);
-        if count == 0 {
-            return;
-        }
         let Some(joined) = self.joined(fill.template, fill.outlook, one.pods[0]) else { return };
-        for (sum, wanted) in fill.requests.iter_mut().zip(&self.greedy.classes[number].requests) {
-            *sum = sum.saturating_add(wanted.saturating_mul(count as i64));
-        }
+        add(&mut fill.requests, &self.greedy.classes[number].requests);
         fill.outlook = joined;
         if fill.taken[class] == 0
             && (!self.greedy.classes[number].footprint.counted_in.is_empty() || self.owns_any(number))
         {
             fill.held.push(number);
         }
-        fill.taken[class] += count;
+        fill.taken[class] += 1;
     }
 
     /// Whether a machine holds one more pod of a class.
