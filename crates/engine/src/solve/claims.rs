@@ -1,12 +1,12 @@
 //! Machines that the plan asks for, and whether a pod can join one.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::ids::ReservationId;
+use model::ids::{DriverName, ReservationId, VolumeId};
 use model::pod::HostPort;
 use model::taints::first_untolerated;
-use model::volume::{Attachments, first_overfull};
+use model::volume::Attachments;
 
 use super::bits::Bits;
 use super::classes::{Class, Place, Rung};
@@ -352,14 +352,12 @@ impl View<'_, '_> {
     pub(crate) fn machines_for(&self, claim: &Claim, candidate: Option<Candidate<'_, '_>>, outlook: OutlookId) -> Bits {
         let all = &self.world.machines.all;
         let mut machines = self.fitting(claim, candidate, &self.outlooks.borrow().get(outlook).machines);
-        let more = candidate.map(|candidate| &candidate.class.pod.wants.volumes.attached);
-        if !self.lift.has(Constraint::Attachments)
-            && (more.is_some_and(|more| !more.is_empty()) || !claim.attached.is_empty())
-        {
-            let none = Attachments::new();
+        if !self.lift.has(Constraint::Attachments) {
             let limits = |machine: usize| &all[machine].instance_type.attach_limits;
-            let (held, more) = more.map_or((&none, &claim.attached), |more| (&claim.attached, more));
-            machines.retain(|machine| first_overfull(held, more, limits(machine)).is_none());
+            for (driver, volumes) in attached(claim, candidate) {
+                machines
+                    .retain(|machine| limits(machine).get(driver).is_none_or(|most| volumes.len() <= *most as usize));
+            }
         }
         if !self.lift.has(Constraint::Limits) {
             self.limits.keep_affordable(self.world, claim.template, claim.charged.as_deref(), &mut machines);
@@ -430,6 +428,19 @@ impl View<'_, '_> {
         let outlook = self.outlooks.borrow().get(outlook).clone();
         listed(self.world, held, &outlook.states, machines).into_iter().collect()
     }
+}
+
+/// The volumes that a claim attaches, with those of one more pod if there is one.
+fn attached<'c>(
+    claim: &'c Claim,
+    candidate: Option<Candidate<'c, '_>>,
+) -> BTreeMap<&'c DriverName, BTreeSet<&'c VolumeId>> {
+    let mut attached: BTreeMap<&DriverName, BTreeSet<&VolumeId>> = BTreeMap::new();
+    let more = candidate.map(|candidate| &candidate.class.pod.wants.volumes.attached);
+    for (driver, volumes) in claim.attached.iter().chain(more.into_iter().flatten()) {
+        attached.entry(driver).or_default().extend(volumes);
+    }
+    attached
 }
 
 pub(crate) fn conflict(wanted: &[HostPort], held: &[HostPort]) -> bool {
