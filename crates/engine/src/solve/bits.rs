@@ -183,6 +183,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_set_grows_and_never_shrinks() {
+        for (from, to, room) in
+            [(0, 64, 64), (0, 65, 128), (64, 65, 128), (10, 200, 256), (200, 10, 256), (130, 192, 192)]
+        {
+            let mut bits = Bits::empty(from);
+            bits.grow(to);
+            assert_eq!(bits, Bits::empty(room), "{from} to {to}");
+            bits.insert(room - 1);
+            assert_eq!(bits.iter().collect::<Vec<_>>(), [room - 1]);
+        }
+        let collected: Bits = [63, 64, 127, 128].into_iter().collect();
+        assert_eq!(collected.rest.len(), 2, "no more room than needed");
+    }
+
     proptest! {
         #[test]
         fn bits_are_sets(a in proptest::collection::btree_set(0..200_usize, 0..40), b in proptest::collection::btree_set(0..200_usize, 0..40)) {
@@ -201,6 +216,20 @@ mod tests {
             let mut enough = x.clone();
             enough.keep_where_at_least(3, &column);
             prop_assert_eq!(enough.iter().collect::<Vec<_>>(), a.iter().copied().filter(|number| number % 7 >= 3).collect::<Vec<_>>());
+            for number in 0..300 {
+                prop_assert_eq!(x.contains(number), a.contains(&number));
+            }
+            prop_assert_eq!(x.is_empty(), a.is_empty());
+            prop_assert_eq!(a.iter().copied().collect::<Bits>().iter().collect::<BTreeSet<_>>(), a.clone());
+            let mut fewer = x.clone();
+            b.iter().for_each(|number| fewer.remove(*number));
+            prop_assert_eq!(fewer.iter().collect::<Vec<_>>(), a.difference(&b).copied().collect::<Vec<_>>());
+            let mut more = x.clone();
+            for number in &b {
+                prop_assert_eq!(more.replace(*number), a.contains(number));
+            }
+            prop_assert_eq!(&more, &either);
+            prop_assert_eq!(Bits::empty_like(&x), Bits::empty(200));
             let mut even = x;
             even.retain(|number| number % 2 == 0);
             prop_assert!(even.iter().all(|number| number % 2 == 0));

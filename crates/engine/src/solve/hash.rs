@@ -1,6 +1,35 @@
-//! A hash that is the same on every machine and in every run.
+//! A hash that is the same on every machine and in every run, and what was found out about things that are equal.
 
-use std::hash::Hasher;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+/// What is known about things, found by their hash and then compared for real. Nobody can see in which order they are kept.
+#[derive(Clone)]
+pub(crate) struct Known<K, V>(BTreeMap<u64, Vec<(K, V)>>);
+
+impl<K, V> Default for Known<K, V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Hash + Eq, V> Known<K, V> {
+    pub(crate) fn get(&self, thing: &K) -> Option<&V> {
+        let slot = self.0.get(&hash(thing))?;
+        slot.iter().find(|(known, _)| known == thing).map(|(_, value)| value)
+    }
+
+    /// Adds what was not known yet.
+    pub(crate) fn add(&mut self, thing: K, value: V) {
+        self.0.entry(hash(&thing)).or_default().push((thing, value));
+    }
+}
+
+pub(crate) fn hash(thing: &impl Hash) -> u64 {
+    let mut hasher = Fnv::default();
+    thing.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// In the manner of FNV-1a, eight bytes at a time. Used to find equals quickly; whoever uses it compares for real as well.
 pub(crate) struct Fnv(u64);
@@ -31,5 +60,47 @@ impl Hasher for Fnv {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Things that all have the same hash.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Alike(u32);
+
+    impl Hash for Alike {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            state.write_u64(7);
+        }
+    }
+
+    #[test]
+    fn things_of_one_hash_are_told_apart() {
+        let mut known = Known::default();
+        assert_eq!(known.get(&Alike(1)), None);
+        (1..=3).for_each(|number| known.add(Alike(number), 10 * number));
+        let found: Vec<Option<&u32>> = (0..=3).map(|number| known.get(&Alike(number))).collect();
+        assert_eq!(found, [None, Some(&10), Some(&20), Some(&30)]);
+    }
+
+    #[test]
+    fn every_byte_and_its_place_count() {
+        let texts =
+            ["", "a", "b", "ab", "ba", "abcdefgh", "abcdefgi", "abcdefghi", "abcdefghj", "abcdefgh\0", "iabcdefgh"];
+        let hashes: std::collections::BTreeSet<u64> = texts.iter().map(hash).collect();
+        assert_eq!(hashes.len(), texts.len());
+        let words: std::collections::BTreeSet<u64> =
+            (0..1000_u64).flat_map(|a| [hash(&(a, 0_u64)), hash(&(0_u64, a))]).collect();
+        assert_eq!(words.len(), 1999);
+        let alone = |bytes: &[u8]| {
+            let mut hasher = Fnv::default();
+            hasher.write(bytes);
+            hasher.finish()
+        };
+        assert_ne!(alone(b"abc"), alone(b""), "what is left after whole words counts");
+        assert_ne!(alone(b"12345678abc"), alone(b"12345678abd"));
     }
 }

@@ -1,12 +1,10 @@
 //! Which pods of a question are alike in everything that matters. Whatever is worked out for one holds for all of its kind.
 
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use model::pod::Pod;
 
-use super::hash::Fnv;
+use super::hash::Known;
 
 /// Pods of one namespace with equal labels, requests and wants are of one kind.
 pub(crate) struct Kinds<'a> {
@@ -20,22 +18,40 @@ impl<'a> Kinds<'a> {
     pub(crate) fn of(pods: &[&'a Pod]) -> Self {
         let mut first: Vec<&'a Pod> = Vec::new();
         let mut of_pod = Vec::with_capacity(pods.len());
-        let mut index: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let mut known = Known::default();
         for pod in pods {
-            let mut hasher = Fnv::default();
-            (pod.namespace(), &pod.labels, &pod.requests, &pod.wants).hash(&mut hasher);
-            let slot = index.entry(hasher.finish()).or_default();
-            let known = slot.iter().copied().find(|kind| is_alike(first[*kind], pod));
-            of_pod.push(known.unwrap_or_else(|| {
-                slot.push(first.len());
+            let kind = (pod.namespace(), &pod.labels, &pod.requests, &pod.wants);
+            let number = known.get(&kind).copied().unwrap_or(first.len());
+            if number == first.len() {
+                known.add(kind, number);
                 first.push(pod);
-                first.len() - 1
-            }));
+            }
+            of_pod.push(number);
         }
         Self { first, of_pod: Rc::new(of_pod) }
     }
 }
 
-fn is_alike(a: &Pod, b: &Pod) -> bool {
-    a.namespace() == b.namespace() && a.labels == b.labels && a.requests == b.requests && a.wants == b.wants
+#[cfg(test)]
+mod tests {
+    use model::resources::Resources;
+
+    use super::*;
+
+    #[test]
+    fn pods_are_of_one_kind_when_all_that_matters_is_equal() {
+        let pod = |namespace: &str, name: &str| Pod::pending(namespace, name, Resources::default().with("cpu", 1));
+        let mut labelled = pod("a", "labelled");
+        labelled.labels.insert("app".into(), "x".into());
+        let larger = Pod::pending("a", "larger", Resources::default().with("cpu", 2));
+        let mut shy = pod("a", "shy");
+        shy.wants.has_resource_claims = true;
+        let all = [pod("a", "one"), pod("b", "elsewhere"), labelled, larger, shy, pod("a", "two"), pod("b", "again")];
+        let kinds = Kinds::of(&all.iter().collect::<Vec<_>>());
+        assert_eq!(*kinds.of_pod, [0, 1, 2, 3, 4, 0, 1]);
+        assert_eq!(
+            kinds.first.iter().map(|pod| &*pod.name.name).collect::<Vec<_>>(),
+            ["one", "elsewhere", "labelled", "larger", "shy"]
+        );
+    }
 }

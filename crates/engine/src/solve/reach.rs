@@ -5,14 +5,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use model::pod::{Pod, Wants};
-use model::taints::first_hard_untolerated;
+use model::pod::Pod;
+use model::requirements::Requirements;
+use model::taints::{Toleration, first_hard_untolerated};
 
 use super::bits::Bits;
-use super::hash::Fnv;
+use super::hash::Known;
 use super::limits::Limits;
 use super::words::{Key, Mask};
 use super::world::World;
@@ -83,22 +83,19 @@ impl Way {
 
 /// What was found out for pods that ask the same of nodes.
 #[derive(Default)]
-pub(crate) struct Reaches<'a>(BTreeMap<u64, Vec<(&'a Wants, Rc<Reach>)>>);
+pub(crate) struct Reaches<'a>(Known<Asked<'a>, Rc<Reach>>);
+
+/// A pod's selector, its terms, and what it tolerates.
+type Asked<'a> = (&'a Requirements, &'a [Requirements], &'a [Toleration]);
 
 impl<'a> Reaches<'a> {
     pub(crate) fn of(&mut self, world: &World<'_>, limits: &Limits, pod: &'a Pod) -> Rc<Reach> {
-        let wants = &pod.wants;
-        let mut hasher = Fnv::default();
-        (&wants.selector, &wants.terms, &wants.tolerations).hash(&mut hasher);
-        let slot = self.0.entry(hasher.finish()).or_default();
-        let is_same = |other: &Wants| {
-            other.selector == wants.selector && other.terms == wants.terms && other.tolerations == wants.tolerations
-        };
-        if let Some((_, known)) = slot.iter().find(|(other, _)| is_same(other)) {
+        let asked: Asked<'a> = (&pod.wants.selector, &pod.wants.terms, &pod.wants.tolerations);
+        if let Some(known) = self.0.get(&asked) {
             return known.clone();
         }
         let found = Rc::new(Reach::new(world, limits, pod));
-        slot.push((wants, found.clone()));
+        self.0.add(asked, found.clone());
         found
     }
 }

@@ -1,6 +1,5 @@
 //! What is there already: nodes, claims that were made before, and the pods that stand on them.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use model::ids::NodeName;
@@ -17,7 +16,7 @@ use model::volume::{AttachLimits, Attachments, first_overfull};
 use super::bits::Bits;
 use super::claims::conflict;
 use super::classes::{Class, Rung};
-use super::hash::Fnv;
+use super::hash::hash;
 use super::rooms::has_room;
 use super::words::{ABSENT, Mask, hold_surely};
 use super::world::World;
@@ -220,12 +219,6 @@ impl Index {
         let candidates = self.0[from..].iter().take_while(|(hash, _)| *hash == wanted);
         candidates.map(|(_, node)| *node).find(|node| nodes[*node].name == *name)
     }
-}
-
-fn hash(name: &NodeName) -> u64 {
-    let mut hasher = Fnv::default();
-    name.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// What a daemon asks of a node's labels: any one of these.

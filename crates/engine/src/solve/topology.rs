@@ -6,8 +6,7 @@
 
 mod group;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash, Hasher};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ use model::topology::{PodTerm, Policy, Spread};
 
 use self::group::{Company, Counter, Group, Identity, Reliance};
 use super::bits::Bits;
-use super::hash::Fnv;
+use super::hash::Known;
 use super::reach::Reach;
 use super::sites::Standing;
 use super::wishes::{Domains, Wish};
@@ -52,7 +51,7 @@ pub(crate) enum Rule {
 #[derive(Clone)]
 pub(crate) struct Topology {
     pub(crate) groups: Vec<Group>,
-    index: Rc<BTreeMap<u64, Vec<GroupId>>>,
+    index: Rc<Known<Rc<Identity>, GroupId>>,
     /// What pods that stand already add to the counters; those that are alike share it.
     pub(crate) standing: Rc<Vec<Rc<Footprint>>>,
     /// Groups that seated pods rely on.
@@ -87,15 +86,13 @@ impl Topology {
     }
 
     fn group(&mut self, world: &World<'_>, identity: Identity) -> GroupId {
-        let mut hasher = Fnv::default();
-        identity.hash(&mut hasher);
-        let slot = Rc::make_mut(&mut self.index).entry(hasher.finish()).or_default();
-        if let Some(known) = slot.iter().find(|group| self.groups[**group].identity == identity) {
+        let identity = Rc::new(identity);
+        if let Some(known) = self.index.get(&identity) {
             return *known;
         }
         let id = self.groups.len();
-        slot.push(id);
-        self.groups.push(Group::new(world, identity));
+        self.groups.push(Group::new(world, identity.clone()));
+        Rc::make_mut(&mut self.index).add(identity, id);
         id
     }
 
@@ -175,17 +172,16 @@ impl Topology {
 
     /// Counts the pods that stand already.
     pub(crate) fn count_standing(&mut self, world: &World<'_>) {
-        let mut known: BTreeMap<u64, Vec<(&Pod, Rc<Footprint>)>> = BTreeMap::new();
+        let mut known: Known<_, Rc<Footprint>> = Known::default();
         let mut footprints = Vec::with_capacity(world.standing.len());
         for Standing { pod, site } in &world.standing {
-            let mut hasher = Fnv::default();
-            (pod.namespace(), &pod.labels, &pod.wants.apart, pod.life == Life::Active).hash(&mut hasher);
-            let slot = known.entry(hasher.finish()).or_default();
-            let footprint = match slot.iter().find(|(other, _)| stands_alike(other, pod)) {
-                Some((_, footprint)) => footprint.clone(),
+            // Those who are alike in this add the same to the counters.
+            let kind = (pod.namespace(), &pod.labels, &pod.wants.apart, pod.life == Life::Active);
+            let footprint = match known.get(&kind) {
+                Some(footprint) => footprint.clone(),
                 None => {
                     let footprint = Rc::new(self.footprint_of_standing(world, pod));
-                    slot.push((pod, footprint.clone()));
+                    known.add(kind, footprint.clone());
                     footprint
                 }
             };
@@ -279,7 +275,7 @@ impl Topology {
 
     /// Tells every spread what domains a claim may stand for now, instead of before.
     pub(crate) fn reshape(&mut self, place: usize, template: usize, before: Option<&[Bits]>, after: &[Bits]) {
-        for group in self.groups.iter_mut().filter(|group| matches!(group.identity, Identity::Spread { .. })) {
+        for group in self.groups.iter_mut().filter(|group| group.is_spread()) {
             let Some(key) = group.key else {
                 group.set_host(&Spot { place, ground: Ground::Template(template), states: after });
                 continue;
@@ -289,19 +285,17 @@ impl Topology {
             let surely = |states: &[Bits]| {
                 group.surely_counts_at(&Spot { place: 0, ground: Ground::Template(template), states })
             };
-            let (was, was_sure) = (before.filter(|states| counts(states)), before.filter(|states| surely(states)));
+            let was = before.filter(|states| counts(states));
             let (is, is_sure) = (counts(after), surely(after));
             if let Some(before) = was {
                 before[key].iter().for_each(|state| group.claims[state] -= 1);
             }
-            if let Some(before) = was_sure {
-                before[key].iter().for_each(|state| group.settled_claims[state] -= 1);
-            }
             if is {
                 after[key].iter().for_each(|state| group.claims[state] += 1);
             }
+            // Labels only get narrower, so what is settled stays as it is.
             if is_sure {
-                after[key].iter().for_each(|state| group.settled_claims[state] += 1);
+                group.settled.add_all(&after[key]);
             }
         }
     }
@@ -396,14 +390,6 @@ impl<'r> Weighed<'r> {
             Self::Label { key, allowed, .. } => spot.states[*key].is_subset(allowed),
         }
     }
-}
-
-/// Whether two standing pods add the same to the counters.
-fn stands_alike(a: &Pod, b: &Pod) -> bool {
-    a.namespace() == b.namespace()
-        && a.labels == b.labels
-        && a.wants.apart == b.wants.apart
-        && (a.life == Life::Active) == (b.life == Life::Active)
 }
 
 impl Rule {

@@ -214,15 +214,14 @@ impl<'a> World<'a> {
         for requirements in terms(daemon) {
             let mut of_term = machines.clone();
             for mask in self.words.masks(&requirements) {
-                let in_time = self.comes_with_time(&mask);
-                if in_time == Some(true) {
-                    continue;
-                }
-                let mut left = states[mask.key].clone();
-                left.keep(&mask.states);
-                of_term.keep(&self.machines.with_states(mask.key, &left));
-                if left.is_empty() || in_time == Some(false) {
-                    of_term = Bits::empty(self.machines.all.len());
+                match self.comes_with_time(&mask) {
+                    Some(true) => {}
+                    Some(false) => of_term = Bits::empty(self.machines.all.len()),
+                    None => {
+                        let mut left = states[mask.key].clone();
+                        left.keep(&mask.states);
+                        of_term.keep(&self.machines.with_states(mask.key, &left));
+                    }
                 }
             }
             suited.add_all(&of_term);

@@ -1,6 +1,7 @@
 //! The counters of one constraint.
 
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use model::ids::Namespace;
@@ -10,7 +11,7 @@ use model::taints::{Taint, Toleration, first_hard_untolerated};
 use model::topology::{PodTerm, Selector};
 
 use super::super::bits::Bits;
-use super::super::hash::Fnv;
+use super::super::hash::hash;
 use super::super::sites::Site;
 use super::super::wishes::Domains;
 use super::super::words::{ABSENT, Key, Mask, OTHER, hold_surely, may_hold};
@@ -47,9 +48,7 @@ pub(super) struct Company {
 
 impl Company {
     pub(super) fn new(terms: &[PodTerm]) -> Self {
-        let mut hasher = Fnv::default();
-        terms.hash(&mut hasher);
-        Self { hash: hasher.finish(), terms: terms.into() }
+        Self { hash: hash(&terms), terms: terms.into() }
     }
 }
 
@@ -62,7 +61,7 @@ impl Hash for Company {
 /// Counters of one constraint.
 #[derive(Clone)]
 pub(crate) struct Group {
-    pub(super) identity: Identity,
+    pub(super) identity: Rc<Identity>,
     /// `None` for the hostname.
     pub(crate) key: Option<Key>,
     /// Pods that the constraint selects, by domain; where it is open whether or where a pod counts, it does everywhere.
@@ -81,15 +80,13 @@ pub(crate) struct Group {
     possible_sites: Bits,
     /// The label states of all of those.
     pub(super) site_states: Bits,
-    /// The states of sites that count for sure and can be in one only.
-    settled_site_states: Bits,
+    /// The states of sites and claims that count for sure and can be in one only.
+    pub(super) settled: Bits,
     /// For nodes to come: templates whose nodes count, and what such a node must be, one of these.
     pub(super) templates: Bits,
     nodes: Vec<Vec<Mask>>,
     /// Claims of the plan that count, by the states that their label may come to: each is a domain once the node is there.
     pub(super) claims: Vec<u32>,
-    /// The same for claims that count for sure, in the only state that their label can come to.
-    pub(super) settled_claims: Vec<u32>,
     /// For the hostname: which places of claims count.
     hosts: Vec<Counts>,
     /// What pods that are seated already rely on.
@@ -120,7 +117,7 @@ pub(super) enum Counter {
 }
 
 impl Group {
-    pub(super) fn new(world: &World<'_>, identity: Identity) -> Self {
+    pub(super) fn new(world: &World<'_>, identity: Rc<Identity>) -> Self {
         let key_name = identity.key();
         let key = if **key_name == *HOSTNAME { None } else { world.words.key(key_name) };
         let size = key.map_or(world.sites.len(), |key| world.words.state_count(key));
@@ -134,11 +131,10 @@ impl Group {
             sites: Bits::full(world.sites.len()),
             possible_sites: Bits::full(world.sites.len()),
             site_states: Bits::empty(size),
-            settled_site_states: Bits::empty(size),
+            settled: Bits::empty(size),
             templates: Bits::full(world.templates.len()),
             nodes: Vec::new(),
             claims: vec![0; if key.is_some() { size } else { 0 }],
-            settled_claims: vec![0; if key.is_some() { size } else { 0 }],
             hosts: Vec::new(),
             relied_on: None,
             identity,
@@ -148,7 +144,7 @@ impl Group {
             group.site_states = group.states_of_sites(world, key);
             for site in group.sites.iter().map(|site| &world.sites[site].states[key]).filter(|states| states.len() == 1)
             {
-                group.settled_site_states.add_all(site);
+                group.settled.add_all(site);
             }
         }
         group
@@ -156,7 +152,7 @@ impl Group {
 
     /// Leaves out sites that the spread's own policies leave out.
     fn restrict(&mut self, world: &World<'_>) {
-        let Identity::Spread { nodes, tolerations, .. } = &self.identity else { return };
+        let Identity::Spread { nodes, tolerations, .. } = &*self.identity else { return };
         if let Some((selector, terms)) = nodes {
             let alternatives = selector.with_any_of(terms);
             self.nodes = alternatives.iter().map(|requirements| world.words.masks(requirements)).collect();
@@ -253,14 +249,7 @@ impl Group {
         if self.key.is_none() {
             return self.sites.len() + self.hosts.iter().filter(|counts| **counts == Counts::Surely).count();
         }
-        let mut domains = self.settled_site_states.clone();
-        for (state, claims) in self.settled_claims.iter().enumerate() {
-            if *claims > 0 {
-                domains.insert(state);
-            }
-        }
-        domains.remove(ABSENT);
-        domains.len()
+        self.settled.iter().filter(|state| *state != ABSENT).count()
     }
 
     pub(super) fn bump(&mut self, spot: &Spot<'_>, counter: Counter) {
@@ -333,11 +322,11 @@ impl Group {
     }
 
     pub(super) fn is_spread(&self) -> bool {
-        matches!(self.identity, Identity::Spread { .. })
+        matches!(*self.identity, Identity::Spread { .. })
     }
 
     pub(crate) fn is_far(&self) -> bool {
-        matches!(self.identity, Identity::Far { .. })
+        matches!(*self.identity, Identity::Far { .. })
     }
 
     pub(crate) fn key_name(&self) -> &Arc<str> {
