@@ -183,6 +183,30 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_is_protected_until_its_time_is_over() {
+        let at = Instant::from_unix_seconds;
+        let mut pod = Pod::pending("a", "b", Resources::default());
+        assert!(!pod.is_protected(at(5)));
+        pod.do_not_disrupt = DoNotDisrupt::Always;
+        assert!(pod.is_protected(at(5)));
+        pod.do_not_disrupt = DoNotDisrupt::Until(at(5));
+        assert_eq!([4, 5, 6].map(|now| pod.is_protected(at(now))), [true, false, false]);
+    }
+
+    #[test]
+    fn only_who_tolerates_the_disruption_taint_puts_up_with_it() {
+        let toleration =
+            |key: &str, effect: Effect| Toleration { key: Some(key.into()), matches: Match::Any, effect: Some(effect) };
+        let mut pod = Pod::pending("a", "b", Resources::default());
+        assert!(!pod.tolerates_disruption());
+        pod.wants.tolerations =
+            vec![toleration("other", Effect::NoSchedule), toleration("karpenter.sh/disrupted", Effect::NoExecute)];
+        assert!(!pod.tolerates_disruption());
+        pod.wants.tolerations.push(toleration("karpenter.sh/disrupted", Effect::NoSchedule));
+        assert!(pod.tolerates_disruption());
+    }
+
+    #[test]
     fn ports_conflict_when_number_protocol_and_address_overlap() {
         use Protocol::{Tcp, Udp};
         let any = port("", 80, Tcp);
@@ -197,5 +221,10 @@ mod tests {
             assert_eq!(other.conflicts_with(&any), expected, "{other:?}");
         }
         assert!(!port("10.0.0.1", 80, Tcp).conflicts_with(&port("10.0.0.2", 80, Tcp)));
+        for any in ["", "0.0.0.0", "::"] {
+            assert!(port("10.0.0.1", 80, Tcp).conflicts_with(&port(any, 80, Tcp)), "{any}");
+            assert!(!port("10.0.0.1", 80, Tcp).conflicts_with(&port(any, 80, Udp)), "{any}");
+        }
+        assert!(port("10.0.0.1", 80, Tcp).conflicts_with(&port("10.0.0.1", 80, Tcp)));
     }
 }

@@ -188,6 +188,25 @@ mod tests {
     }
 
     #[test]
+    fn every_axis_has_a_name_and_an_amount_of_its_own() {
+        let names = ["cpu", "memory", "ephemeral-storage", "pods", "example.com/gpu"];
+        let all = names.iter().zip(1..).fold(Resources::default(), |sum, (name, amount)| sum.with(name, amount));
+        for (name, amount) in names.iter().zip(1..) {
+            let axis = Resource::from_name(name);
+            assert_eq!((axis.name(), axis.to_string().as_str(), all.get(&axis)), (*name, *name, amount));
+            let only = Resources::default().with(name, amount);
+            assert_eq!(only.amounts().collect::<Vec<_>>(), [(axis.clone(), amount)]);
+            assert!(!only.is_zero() && only.clone().with(name, 0).is_zero());
+            assert_eq!(only.clone().with(name, 0), Resources::default());
+            let less = all.minus(&only);
+            assert_eq!((less.get(&axis), less.amounts().count()), (0, 4));
+        }
+        let doubled: Vec<i64> = all.plus(&all).amounts().map(|(_, amount)| amount).collect();
+        assert_eq!(doubled, [2, 4, 6, 8, 10]);
+        assert!(Resources::default().is_zero());
+    }
+
+    #[test]
     fn nothing_fits_into_overdrawn_books() {
         let available = Resources::default().with("cpu", 1000).with("gpu", -1);
         assert_eq!(Resources::default().first_excess(&available), Some(Resource::from_name("gpu")));
@@ -213,7 +232,11 @@ mod tests {
         fn sums_commute_and_undo(a in resources(), b in resources()) {
             prop_assert_eq!(a.plus(&b), b.plus(&a));
             prop_assert_eq!(a.plus(&b).minus(&b), a.clone());
-            prop_assert_eq!(a.max(&b).min(&a), a);
+            prop_assert_eq!(a.max(&b).min(&a), a.clone());
+            for axis in ["cpu", "memory", "a", "b", "c"].map(Resource::from_name) {
+                let (x, y) = (a.get(&axis), b.get(&axis));
+                prop_assert_eq!((a.max(&b).get(&axis), a.min(&b).get(&axis), a.floored().get(&axis)), (x.max(y), x.min(y), x.max(0)));
+            }
         }
 
         #[test]
