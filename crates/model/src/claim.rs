@@ -82,3 +82,20 @@ impl Verdict {
         self.status == Status::Unknown
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_true_false_or_open() {
+        let said = |status: Status| {
+            let verdict = Verdict { status, since: Instant::from_unix_seconds(0) };
+            (verdict.is_true(), verdict.is_unknown())
+        };
+        assert_eq!(
+            [Status::True, Status::False, Status::Unknown].map(said),
+            [(true, false), (false, false), (false, true)]
+        );
+    }
+}

@@ -91,3 +91,15 @@ impl fmt::Debug for PodName {
         write!(f, "{self}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shown_as_they_are_written() {
+        let pod = PodName::new("default", "web");
+        assert_eq!((pod.to_string(), format!("{pod:?}")), ("default/web".to_owned(), "default/web".to_owned()));
+        assert_eq!(format!("{} {:?}", PoolName::from("p"), PoolName::from("p")), "p \"p\"");
+    }
+}

@@ -132,6 +132,44 @@ mod tests {
         }
     }
 
+    fn offering(key: &str, text: &[&str]) -> Offering {
+        let requirement =
+            crate::requirements::Requirement::new(crate::requirements::Operator::In, text.iter().copied());
+        Offering {
+            requirements: Requirements::default().with(key, requirement),
+            price: Price::ZERO,
+            is_available: true,
+            reservation: None,
+            capacity_override: None,
+            overhead_override: None,
+            has_price_overlay: false,
+        }
+    }
+
+    #[test]
+    fn a_label_of_an_offering_is_its_only_value() {
+        assert_eq!(offering("a", &["x"]).label("a").map(|value| &**value), Some("x"));
+        assert_eq!(offering("a", &["x", "y"]).label("a"), None);
+        assert_eq!(offering("a", &["x"]).label("b"), None);
+        for kind in [CapacityType::Reserved, CapacityType::Spot, CapacityType::OnDemand] {
+            assert_eq!(offering(labels::CAPACITY_TYPE, &[kind.as_str()]).capacity_type(), Some(kind));
+        }
+        assert_eq!(CapacityType::OnDemand.as_str(), "on-demand");
+        assert_eq!(offering(labels::CAPACITY_TYPE, &["other"]).capacity_type(), None);
+    }
+
+    #[test]
+    fn overrides_of_an_offering_replace_single_amounts() {
+        let type_of = machine(Resources::default().with("memory", 100).with("cpu", 8));
+        let mut special = offering("a", &["x"]);
+        special.capacity_override = Some(Resources::default().with("cpu", 16).with("nic", 1));
+        special.overhead_override = Some(Resources::default().with("memory", 30));
+        let expected = Resources::default().with("memory", 70).with("cpu", 16).with("nic", 1);
+        assert_eq!(type_of.allocatable_of(&special), expected);
+        assert_eq!(type_of.allocatable_of(&offering("a", &["x"])), type_of.allocatable());
+        assert_eq!(type_of.allocatable(), Resources::default().with("memory", 90).with("cpu", 8));
+    }
+
     // 01/PCK-14
     #[test]
     fn huge_pages_come_out_of_memory_down_to_nothing() {

@@ -44,3 +44,17 @@ impl Default for WellKnown {
         Self::with_provider([])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cloud_knows_the_base_keys_and_a_provider_adds_its_own() {
+        let known = WellKnown::with_provider(["size"]);
+        assert_eq!(known.iter().count(), BASE.len() + 1);
+        assert!(known.contains("size") && known.contains(ZONE) && !known.contains(HOSTNAME));
+        assert!(!WellKnown::default().contains("size") && WellKnown::default().contains(ARCH));
+        assert!(known.iter().all(|key| known.contains(key)));
+    }
+}

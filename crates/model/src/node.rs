@@ -51,3 +51,34 @@ impl Node {
         !matches!(self.progress, Progress::Unlaunched { .. } | Progress::Starting { has_node: false })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_there_before_it_is_initialized() {
+        let node = |progress: Progress| Node {
+            name: "n".into(),
+            pool: None,
+            labels: Labels::new(),
+            taints: Vec::new(),
+            capacity: Resources::default(),
+            allocatable: Resources::default(),
+            attach_limits: AttachLimits::new(),
+            progress,
+            is_leaving: false,
+            created: Instant::from_unix_seconds(0),
+        };
+        let unlaunched = Progress::Unlaunched { types: Vec::new(), requirements: Requirements::default() };
+        for (progress, has_node, is_initialized) in [
+            (unlaunched, false, false),
+            (Progress::Starting { has_node: false }, false, false),
+            (Progress::Starting { has_node: true }, true, false),
+            (Progress::Initialized, true, true),
+        ] {
+            let node = node(progress);
+            assert_eq!((node.has_node(), node.is_initialized()), (has_node, is_initialized), "{:?}", node.progress);
+        }
+    }
+}

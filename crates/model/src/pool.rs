@@ -93,6 +93,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn limits_are_empty_when_nothing_is_limited() {
+        let cpu = vec![(crate::resources::Resource::Cpu, 0)];
+        assert!(Limits::default().is_empty());
+        assert!(!Limits { nodes: Some(0), resources: Vec::new() }.is_empty());
+        assert!(!Limits { nodes: None, resources: cpu.clone() }.is_empty());
+        assert!(!Limits { nodes: Some(1), resources: cpu }.is_empty());
+    }
+
+    #[test]
     fn a_limit_is_broken_by_whatever_is_more_and_by_nothing_less() {
         let limits = Limits { nodes: Some(3), resources: vec![(crate::resources::Resource::from_name("cpu"), 10)] };
         let broken = |nodes: i64, cpu: i64| {

@@ -111,6 +111,34 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_says_what_is_wrong() {
+        let text = |dollars: f64| Price::from_dollars(dollars).unwrap_err().to_string();
+        assert!(
+            text(f64::NAN).contains("not a number")
+                && text(-1.0).contains("negative")
+                && text(1e9).contains("more than")
+        );
+        let nearly_most = i64::MAX as f64 / 1e12;
+        assert!(Price::from_dollars(nearly_most).is_err() && Price::from_dollars(nearly_most * 0.999).is_ok());
+        assert_eq!(Price::from_dollars(0.0), Ok(Price::ZERO));
+        assert_eq!(Price::from_dollars(-0.0), Ok(Price::ZERO));
+    }
+
+    #[test]
+    fn prices_are_shown_in_dollars_and_never_below_zero() {
+        assert_eq!(Price::from_pico(1_234_560_000_000).to_string(), "$1.2346/h");
+        assert_eq!(Price::from_pico(2_500_000_000_000).dollars(), 2.5);
+        assert_eq!([-5, 0, 5].map(|pico| Price::from_pico(pico).pico()), [0, 0, 5]);
+    }
+
+    #[test]
+    fn scaling_rounds_half_up() {
+        let scaled = |pico: i64, parts: i64| Price::from_pico(pico).scaled(parts).pico();
+        assert_eq!([scaled(1, 499_999), scaled(1, 500_000), scaled(3, 500_000), scaled(7, 1_000_000)], [0, 1, 2, 7]);
+        assert_eq!(scaled(10, 2_500_000), 25);
+    }
+
+    #[test]
     fn adjustments_stop_at_zero() {
         let price = Price::from_dollars(1.0).unwrap();
         assert_eq!(price.shifted(-2_000_000_000_000), Price::ZERO);

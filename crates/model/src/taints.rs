@@ -139,12 +139,27 @@ mod tests {
     }
 
     #[test]
+    fn taints_of_one_key_and_effect_are_the_same_taint() {
+        use Effect::{NoExecute, NoSchedule, PreferNoSchedule};
+        let taint = Taint::new("a", "1", NoSchedule);
+        assert!(taint.is_same(&Taint::new("a", "2", NoSchedule)));
+        assert!(!taint.is_same(&Taint::new("b", "1", NoSchedule)) && !taint.is_same(&Taint::new("a", "1", NoExecute)));
+        assert_eq!(taint.to_string(), "a=1:NoSchedule");
+        assert_eq!(Taint::new("a", "", PreferNoSchedule).to_string(), "a:PreferNoSchedule");
+        assert_eq!(Taint::new("a", "", NoExecute).to_string(), "a:NoExecute");
+    }
+
+    #[test]
     fn numbers_compare_as_numbers_and_only_in_canonical_form() {
         let above = toleration(Some("a"), Match::Above(10), None);
         check(&above, ("a", "11", Effect::NoSchedule), true);
         check(&above, ("a", "10", Effect::NoSchedule), false);
         check(&above, ("a", "011", Effect::NoSchedule), false);
         check(&above, ("a", "x", Effect::NoSchedule), false);
-        check(&toleration(Some("a"), Match::Below(10), None), ("a", "-3", Effect::NoSchedule), true);
+        let below = toleration(Some("a"), Match::Below(10), None);
+        for (value, expected) in [("-3", true), ("9", true), ("10", false), ("11", false), ("09", false), ("", false)] {
+            check(&below, ("a", value, Effect::NoSchedule), expected);
+        }
+        assert_eq!(["7", "-7", "+7", "07", "x"].map(canonical_integer), [Some(7), Some(-7), None, None, None]);
     }
 }

@@ -101,4 +101,17 @@ mod tests {
         assert!(!Selector::Matching(not_web.clone()).selects(&labels));
         assert!(Selector::Matching(not_web).selects(&Labels::new()), "NotIn selects pods without the label");
     }
+
+    #[test]
+    fn a_term_selects_pods_of_its_namespaces_that_its_selector_selects() {
+        let labels: Labels = [("app".into(), "web".into())].into();
+        let web = Requirements::default().with("app", Requirement::new(Operator::In, ["web"]));
+        let term = |namespaces: Namespaces, selector: Selector| PodTerm { key: "k".into(), selector, namespaces };
+        let own = || Namespaces::Listed(["own".into()].into());
+        let selected = |term: PodTerm, namespace: &str| term.selects(&namespace.into(), &labels);
+        assert!(selected(term(own(), Selector::Matching(web.clone())), "own"));
+        assert!(!selected(term(own(), Selector::Matching(web.clone())), "other"));
+        assert!(selected(term(Namespaces::All, Selector::Matching(web)), "other"));
+        assert!(!selected(term(Namespaces::All, Selector::Nothing), "own"));
+    }
 }

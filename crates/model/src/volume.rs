@@ -49,5 +49,10 @@ mod tests {
         assert_eq!(first_overfull(&volumes(&["a", "b"]), &volumes(&["b"]), &limits), None);
         assert_eq!(first_overfull(&volumes(&["a", "b"]), &volumes(&["c"]), &limits), Some(("ebs".into(), 3, 2)));
         assert_eq!(first_overfull(&volumes(&["a", "b"]), &volumes(&["c"]), &AttachLimits::new()), None);
+        assert_eq!(first_overfull(&Attachments::new(), &volumes(&["a", "b"]), &limits), None, "just as many");
+        assert_eq!(
+            first_overfull(&Attachments::new(), &volumes(&["a", "b", "c"]), &limits),
+            Some(("ebs".into(), 3, 2))
+        );
     }
 }

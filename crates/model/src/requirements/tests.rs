@@ -290,3 +290,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn sets_overlap_unless_a_key_of_both_has_no_common_value() {
+    let there = one("a", "In x y").with("b", req("In z"));
+    assert!(there.overlaps(&one("a", "In y")) && there.overlaps(&one("c", "In y")));
+    assert!(!there.overlaps(&one("a", "In z")) && !there.overlaps(&one("b", "NotIn z")));
+    assert_eq!(there.overlap_clash(&one("a", "In z")).map(|clash| clash.key().to_string()), Some("a".to_owned()));
+    assert!(Requirements::default().is_empty() && !there.is_empty());
+    assert_eq!(there.with_any_of(&[]), std::slice::from_ref(&there));
+    let terms = [one("a", "In x"), one("c", "Exists")];
+    assert_eq!(there.with_any_of(&terms), [there.intersection(&terms[0]), there.intersection(&terms[1])]);
+}
+
+#[test]
+fn bounds_that_leave_only_excluded_numbers_leave_nothing() {
+    let between = |text: &str| req("Gte 3").intersection(&req("Lte 4")).intersection(&req(text));
+    assert!(between("NotIn 3").allows_a_value() && between("NotIn 3 5").allows_a_value());
+    assert!(!between("NotIn 3 4").allows_a_value());
+    assert!(between("NotIn 3").intersects(&req("In 4")) && !between("NotIn 3").intersects(&req("In 3 5")));
+    assert_eq!(between("NotIn 3").any().as_deref(), Some("4"));
+    assert_eq!(req("Lte -5").any().as_deref(), Some("-5"));
+    assert_eq!(req("Lte 7").any().as_deref(), Some("0"));
+    assert_eq!(req("Gte 7").any().as_deref(), Some("7"));
+}
