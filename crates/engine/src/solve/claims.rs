@@ -242,10 +242,10 @@ impl View<'_, '_> {
             }
         }
         let certain = self.certain(claim, candidate, outlook);
-        if let Some(found) = certain.and_then(|certain| self.choose(claim, candidate, 0, certain)) {
+        if let Some(found) = certain.and_then(|certain| self.choose(claim, candidate, certain)) {
             return Some(found);
         }
-        self.choose(claim, candidate, 0, outlook)
+        self.choose(claim, candidate, outlook)
     }
 
     /// Labels narrowed so that every spread that selects the pod knows whether it counts. While that is open, a count is a
@@ -264,27 +264,20 @@ impl View<'_, '_> {
     }
 
     /// Tries the domains of the open keys, best first, until some machine is left.
-    fn choose(
-        &self,
-        claim: &Claim,
-        candidate: Candidate<'_, '_>,
-        from: usize,
-        outlook: OutlookId,
-    ) -> Option<(OutlookId, usize)> {
+    fn choose(&self, claim: &Claim, candidate: Candidate<'_, '_>, outlook: OutlookId) -> Option<(OutlookId, usize)> {
         let step = self.step(claim, candidate, outlook)?;
         let open = {
             let states = &self.outlooks.borrow().get(outlook).clone().states;
-            (from..candidate.rung.keys.len()).find(|index| states[candidate.rung.keys[*index]].len() > 1)
+            candidate.rung.keys.iter().copied().find(|key| states[*key].len() > 1)
         };
-        let Some(index) = open else { return Some((outlook, step)) };
-        let key = candidate.rung.keys[index];
+        let Some(key) = open else { return Some((outlook, step)) };
         let mut domains = self.domains(claim, candidate, key, outlook);
         let count = domains.len().max(1);
         domains.rotate_left(candidate.turn % count);
         let candidate = Candidate { turn: candidate.turn / count, ..candidate };
         domains.into_iter().find_map(|state| {
             let settled = self.restricted(outlook, key, &self.world.words.just(key, state))?;
-            self.choose(claim, candidate, index + 1, settled)
+            self.choose(claim, candidate, settled)
         })
     }
 

@@ -39,30 +39,34 @@ const TRIAL: u64 = 20;
 pub(crate) struct Inquiry<'g, 'w, 'a> {
     pub(crate) greedy: &'g Greedy<'w, 'a>,
     neighbours: OnceCell<Neighbours>,
+    looks: Looks<'g>,
+}
+
+/// How many looks are left, as long as somebody waits for what comes of them.
+struct Looks<'c> {
     left: Cell<u64>,
-    cancel: &'g AtomicBool,
+    cancel: &'c AtomicBool,
+}
+
+impl Looks<'_> {
+    /// Takes so many looks, if they are left.
+    fn take(&self, looks: u64) -> bool {
+        let left = self.left.get().checked_sub(looks).filter(|_| !self.cancel.load(Ordering::Relaxed));
+        self.left.set(left.unwrap_or_else(|| self.left.get()));
+        left.is_some()
+    }
 }
 
 impl<'g, 'w, 'a> Inquiry<'g, 'w, 'a> {
     pub(crate) fn new(greedy: &'g Greedy<'w, 'a>, cancel: &'g AtomicBool) -> Self {
         let size = greedy.world.pods.len() + greedy.world.sites.len();
         let left = Cell::new(LOOKS.saturating_add(10 * size as u64));
-        Self { greedy, neighbours: OnceCell::new(), left, cancel }
-    }
-
-    /// Takes so many looks, if they are left.
-    fn may_look(&self, looks: u64) -> bool {
-        let left = self.left.get();
-        let is_allowed = left >= looks && !self.cancel.load(Ordering::Relaxed);
-        if is_allowed {
-            self.left.set(left - looks);
-        }
-        is_allowed
+        Self { greedy, neighbours: OnceCell::new(), looks: Looks { left, cancel } }
     }
 
     fn other(&self, rule: &Rule, spot: Option<&Spot<'_>>) -> Option<PodName> {
         let neighbours = self.neighbours.get_or_init(|| Neighbours::new(self.greedy));
-        neighbours.other(self.greedy, rule, spot, || self.may_look(1))
+        neighbours.other(self.greedy, rule, spot, || self.looks.take(1))
     }
 }
 
@@ -119,7 +123,7 @@ pub(crate) fn nearest_site(inquiry: &Inquiry<'_, '_, '_>, class: usize) -> Optio
     let open = (0..sites.len()).filter(|site| sites[*site].takes_pods && !sites[*site].is_overdrawn);
     let rules = rules_of(inquiry.greedy, class);
     let mut nearest: Option<(usize, usize)> = None;
-    for site in open.take_while(|_| inquiry.may_look(1)) {
+    for site in open.take_while(|_| inquiry.looks.take(1)) {
         let count = count_obstacles(inquiry.greedy, class, site, &rules);
         if nearest.is_none_or(|(fewest, _)| count < fewest) {
             nearest = Some((count, site));
@@ -221,7 +225,7 @@ fn explain_pool(inquiry: &Inquiry<'_, '_, '_>, class: usize, template: usize) ->
     let is_over = Cell::new(false);
     let constraints = constraints(greedy, class, rung);
     let fits = |set: &[Constraint]| {
-        is_over.set(is_over.get() || !inquiry.may_look(TRIAL + constraints.len() as u64));
+        is_over.set(is_over.get() || !inquiry.looks.take(TRIAL + constraints.len() as u64));
         !is_over.get() && machines_without(greedy, class, template, set).is_some()
     };
     if fits(&[]) {
@@ -231,8 +235,8 @@ fn explain_pool(inquiry: &Inquiry<'_, '_, '_>, class: usize, template: usize) ->
         halved(&constraints, fits)
     } else {
         let singles = constraints.iter().map(|one| vec![*one]);
-        let pairs = (0..constraints.len()).flat_map(|i| constraints[i + 1..].iter().map(move |two| (i, *two)));
-        let pairs = pairs.map(|(i, two)| vec![constraints[i], two]);
+        let tails = std::iter::successors(constraints.split_first(), |(_, later)| later.split_first());
+        let pairs = tails.flat_map(|(one, later)| later.iter().map(|two| vec![*one, *two]));
         let mut sets = singles.chain(pairs).take_while(|_| !is_over.get());
         sets.find(|set| fits(set)).unwrap_or_else(|| halved(&constraints, fits))
     };
@@ -434,6 +438,17 @@ fn rule_obstacle(inquiry: &Inquiry<'_, '_, '_>, rule: &Rule, spot: Option<&Spot<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_are_taken_until_none_are_left_or_nobody_waits() {
+        let cancel = AtomicBool::new(false);
+        let looks = Looks { left: Cell::new(5), cancel: &cancel };
+        assert!(looks.take(2) && !looks.take(4) && looks.take(2) && looks.take(1) && !looks.take(1) && looks.take(0));
+        let looks = Looks { left: Cell::new(5), cancel: &cancel };
+        cancel.store(true, Ordering::Relaxed);
+        assert!(!looks.take(1) && !looks.take(0));
+        assert_eq!(looks.left.get(), 5);
+    }
 
     #[test]
     fn a_few_clashes_among_thousands_are_found_in_few_trials() {

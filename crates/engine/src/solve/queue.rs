@@ -143,6 +143,7 @@ mod tests {
         assert_eq!(turns(&[(9, 1), (8, 1), (1, 9), (1, 8)]), [0, 2, 1, 3]);
         assert_eq!(turns(&[(1, 9), (9, 1), (2, 6), (6, 2)]), [1, 0, 3, 2], "of equals the one with more cpu");
         assert_eq!(turns(&[(1, 9), (1, 8), (5, 1)]), [0, 2, 1], "the larger begins");
+        assert_eq!(turns(&[(5, 5), (1, 9), (9, 1)]), [0, 2, 1], "as much of both is not rich");
         assert_eq!(turns(&[(3, 1), (2, 1)]), [0, 1]);
         assert_eq!(turns(&[]), [0_usize; 0]);
     }

@@ -140,3 +140,45 @@ fn drawn(attempt: u64, pod: usize, draw: Draw) -> u32 {
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40;
     (mixed % 8).saturating_sub(3) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_left_moves_up_and_only_later_others_move_too() {
+        let before = || Habits { boosts: vec![2, 0, 5], skips: vec![1, 1, 1] };
+        let left = [true, true, false];
+        for attempt in [0, PLAIN_ATTEMPTS - 1] {
+            let next = next_habits(before(), &left, attempt);
+            assert_eq!((next.boosts, next.skips), (vec![3, 1, 5], vec![0, 0, 0]), "attempt {attempt}");
+        }
+        for attempt in PLAIN_ATTEMPTS..40 {
+            let next = next_habits(before(), &left, attempt);
+            let boosts = [3, 1, 5].iter().enumerate().map(|(pod, boost)| boost + drawn(attempt, pod, Draw::Boost));
+            assert_eq!(next.boosts, boosts.collect::<Vec<_>>());
+            let skips = (0..3).map(|pod| drawn(attempt, pod, Draw::Skip) as usize);
+            assert_eq!(next.skips, skips.collect::<Vec<_>>());
+        }
+    }
+
+    /// Whether half of these are zero and the others one to four, each about as often.
+    fn is_fair(draws: &[u32]) -> bool {
+        let share = |wanted: u32| draws.iter().filter(|draw| **draw == wanted).count() as f64 / draws.len() as f64;
+        (share(0) - 0.5).abs() < 0.08 && (1..=4).all(|few| (share(few) - 0.125).abs() < 0.06)
+    }
+
+    #[test]
+    fn draws_are_fair_among_pods_and_among_attempts() {
+        for draw in [Draw::Boost, Draw::Skip] {
+            for attempt in [4, 5, 77, 399] {
+                assert!(is_fair(&(0..1000).map(|pod| drawn(attempt, pod, draw)).collect::<Vec<_>>()), "{attempt}");
+            }
+            for pod in [0, 1, 2, 500] {
+                assert!(is_fair(&(4..400).map(|attempt| drawn(attempt, pod, draw)).collect::<Vec<_>>()), "{pod}");
+            }
+        }
+        let differ = (0..1000).filter(|pod| drawn(9, *pod, Draw::Boost) != drawn(9, *pod, Draw::Skip)).count();
+        assert!(differ > 500, "{differ}");
+    }
+}
