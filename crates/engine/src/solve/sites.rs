@@ -110,7 +110,7 @@ impl<'a> World<'a> {
             node,
             states,
             start: Taken { free: self.amounts(&free), ports: ports.collect(), attached },
-            is_overdrawn: left.amounts().any(|(_, amount)| amount < 0),
+            is_overdrawn: left.amounts().any(|(_, amount)| amount.is_negative()),
             attach_limits: promise.attach_limits,
             takes_pods: !node.is_leaving,
         }

@@ -176,7 +176,7 @@ impl Topology {
         let mut footprints = Vec::with_capacity(world.standing.len());
         for Standing { pod, site } in &world.standing {
             // Those who are alike in this add the same to the counters.
-            let kind = (pod.namespace(), &pod.labels, &pod.wants.apart, pod.life == Life::Active);
+            let kind = (pod.namespace(), &pod.labels, &pod.wants.apart, matches!(pod.life, Life::Active));
             let footprint = match known.get(&kind) {
                 Some(footprint) => footprint.clone(),
                 None => {

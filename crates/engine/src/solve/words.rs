@@ -19,7 +19,7 @@ pub(crate) const ABSENT: usize = 0;
 /// The label has a value that nobody named.
 pub(crate) const OTHER: usize = 1;
 /// Named values follow.
-const FIRST_VALUE: usize = 2;
+pub(crate) const FIRST_VALUE: usize = 2;
 
 pub(crate) type Key = usize;
 
@@ -209,7 +209,7 @@ fn stand_ins(seen: &Seen, base: &Entry) -> BTreeSet<Arc<str>> {
     // The piece below the first cut has no first number; count down from the cut.
     if let Some(last) = starts.first().and_then(|first| first.checked_sub(1)) {
         let named = seen.values.len() + base.values.len();
-        let below = (0..=named as i64 + 1).map(|step| last.saturating_sub(step));
+        let below = (0..=named as i64).map(|step| last.saturating_sub(step));
         found.extend(known.range(..=last).next_back().copied().or_else(|| below.into_iter().find(is_unnamed)));
     }
     found.iter().map(|number| Arc::from(number.to_string())).collect()
@@ -351,6 +351,24 @@ mod tests {
         label.into_iter().for_each(|label| dictionary.add_value(&"k".into(), &label.into()));
         asked.iter().for_each(|one| dictionary.add(&set(one)));
         dictionary.freeze()
+    }
+
+    #[test]
+    fn below_a_bound_there_is_a_number_that_nobody_named() {
+        let not = |values: &[&str]| Requirement::new(Operator::NotIn, values.iter().copied());
+        let below = Requirement::new(Operator::Lt, ["5"]);
+        for (in_lexicon, asked) in [
+            (vec![], vec![not(&["4", "3", "2", "1"]), below.clone()]),
+            (vec![not(&["4"])], vec![not(&["3", "2", "1"]), below.clone()]),
+            (vec![not(&["4", "3", "2", "1"]), below.clone()], vec![]),
+        ] {
+            let words = words(&in_lexicon, &asked, None);
+            let mut left = words.everything(0);
+            in_lexicon.iter().chain(&asked).for_each(|one| left.keep(&words.states(0, one)));
+            let values: Vec<&str> =
+                left.iter().filter_map(|state| words.value(0, state)).map(|value| &**value).collect();
+            assert_eq!(values, ["0"], "{in_lexicon:?} {asked:?}");
+        }
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use super::super::bits::Bits;
 use super::super::hash::hash;
 use super::super::sites::Site;
 use super::super::wishes::Domains;
-use super::super::words::{ABSENT, Key, Mask, OTHER, hold_surely, may_hold};
+use super::super::words::{ABSENT, FIRST_VALUE, Key, Mask, hold_surely, may_hold};
 use super::super::world::World;
 use super::{Ground, Spot};
 
@@ -184,7 +184,7 @@ impl Group {
     /// The domains of a spread: those that the pod could reach, and those that claims of the plan will make.
     pub(super) fn domains(&self, universe: &Bits) -> Bits {
         let mut domains = universe.clone();
-        for (state, claims) in self.claims.iter().enumerate().skip(OTHER + 1) {
+        for (state, claims) in self.claims.iter().enumerate().skip(FIRST_VALUE) {
             if *claims > 0 {
                 domains.insert(state);
             }
