@@ -83,3 +83,44 @@ fn a_pod_that_no_plan_can_place_is_not_thought_about_twice() {
     };
     assert!(steps_beside_a_hopeless(hopeless().selects("team", "In a"), tainted) < 60);
 }
+
+#[test]
+fn every_place_that_is_looked_at_for_hope_is_a_step() {
+    for count in [1_u64, 2, 7] {
+        let full = (0..count).fold(world(Vec::new()), |world, number| world.node(&format!("n-{number}"), &[], 100));
+        assert_eq!(full.judged(vec![pod("huge").asks("cpu", 1000)]).plan.steps, count);
+    }
+    // Whoever might put up with soft taints is asked twice, but only where there are some.
+    let wanting = || vec![pod("a").selects("team", "In a")];
+    let roomy = world(Vec::new()).node("n", &[], 1000);
+    assert_eq!(roomy.judged(wanting()).plan.steps, 2);
+    let soft = Taint::new("busy", "", Effect::PreferNoSchedule);
+    let tainted = world(Vec::new()).node("n", &[], 1000).change_node("n", |node| node.taints.push(soft));
+    assert_eq!(tainted.judged(wanting()).plan.steps, 3);
+}
+
+#[test]
+fn no_plan_takes_more_steps_than_it_may() {
+    // Everybody would fit alone, so there is always something to try again.
+    let crowd = || {
+        pods("a", 30, |sketch| sketch.asks("cpu", 300).label("app", "x").spread(spread_over(HOST, 1, &[("app", "x")])))
+    };
+    let world = world(vec![pool("p").limit("nodes", 2)]).node("n", &[], 1000).node("m", &[], 1000);
+    let mut most = 0;
+    for effort in [0, 1, 10, 100, 1000, 5000, 1_000_000] {
+        let pods: Vec<_> = crowd().into_iter().map(|sketch| sketch.0).collect();
+        let plan = crate::judged::answer(&world.snapshot, &pods, effort);
+        assert!(plan.steps <= effort, "{} of {effort}", plan.steps);
+        most = most.max(plan.steps);
+    }
+    assert!(most > 1000, "second thoughts cost something: {most}");
+}
+
+#[test]
+fn among_plans_that_seat_as_many_the_first_one_stays() {
+    let world = world(Vec::new()).node("n", &[], 1000);
+    let answer = world.judged(pods("a", 5, |sketch| sketch.asks("cpu", 400)));
+    let placed: Vec<&str> = answer.plan.placements.iter().map(|(pod, _)| &*pod.name).collect();
+    assert_eq!(placed, ["a-000", "a-001"]);
+    assert!(answer.plan.steps > 100, "others were tried: {}", answer.plan.steps);
+}

@@ -9,6 +9,7 @@ mod daemons;
 mod existing;
 mod fixture;
 mod gone;
+mod greedily;
 mod judged;
 mod kept;
 mod labels;

@@ -87,6 +87,28 @@ fn what_is_just_enough_or_not_asked_for_is_no_obstacle() {
 }
 
 #[test]
+fn of_two_nodes_with_as_many_obstacles_the_first_is_named_however_much_room_they_have() {
+    let wanting = || pod("a").asks("cpu", 1000).selects("team", "In a").selects("stage", "In b");
+    let exact = world(Vec::new()).node("a", &[], 1000).node("b", &[], 4000);
+    assert_eq!(only_reason(&exact, wanting()).nearest_node.unwrap().0.as_str(), "a");
+    let on_a = world(Vec::new()).node("a", &[("d", "x")], 500).node("b", &[], 4000).daemon("d", |daemon| {
+        daemon.requests = daemon.requests.clone().with("cpu", 1000);
+        daemon.selector.add("d", req("In x"));
+    });
+    let modest = pod("a").selects("team", "In a").selects("stage", "In b");
+    assert_eq!(only_reason(&on_a, modest).nearest_node.unwrap().0.as_str(), "a");
+}
+
+#[test]
+fn one_constraint_is_named_before_two_others_that_would_do_as_well() {
+    // Only the arm type has so much memory: either the memory goes, or both labels.
+    let wanting =
+        pod("a").selects("kubernetes.io/arch", "In amd64").selects("size", "In small").asks("memory", 100 * GI);
+    let obstacles = only_reason(&world(vec![pool("p")]), wanting).pools.swap_remove(0).1;
+    assert!(matches!(obstacles[..], [Obstacle::Resource { resource: Resource::Memory, .. }]), "{obstacles:?}");
+}
+
+#[test]
 fn a_node_with_one_obstacle_is_near_enough_and_two_are_not() {
     let world = world(Vec::new()).node("a", &[], 100).node("b", &[("team", "a")], 100).node("c", &[("team", "a")], 200);
     let reason = only_reason(&world, pod("a").asks("cpu", 1000).selects("team", "In a"));

@@ -119,11 +119,16 @@ fn a_pod_whose_turn_did_not_come_is_told_so() {
 
 #[test]
 fn a_cancelled_question_keeps_what_was_found() {
-    let world = world(vec![pool("p")]);
-    let pods: Vec<_> = pods("a", 3, |sketch| sketch).into_iter().map(|sketch| sketch.0).collect();
+    let world = world(vec![pool("p")]).node("n", &[], 0);
+    let pods: Vec<_> = pods("a", 3, |sketch| sketch.asks("cpu", 1)).into_iter().map(|sketch| sketch.0).collect();
     let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort: u64::MAX };
     let plan = solve(&world.snapshot, &question, &AtomicBool::new(true));
     assert_eq!((plan.placements.len(), plan.unplaced.len(), plan.steps), (0, 3, 0));
+    // Nobody waits for reasons either: they are short, and say so.
+    for unplaced in &plan.unplaced {
+        assert_eq!((&unplaced.general[..], &unplaced.nearest_node), (&[Obstacle::NotReached][..], &None));
+        assert!(unplaced.pools.is_empty() && unplaced.closest_pool.is_none());
+    }
 }
 
 // 01/DRA-01
