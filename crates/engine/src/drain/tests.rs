@@ -124,6 +124,8 @@ fn everybody_who_is_waited_for_has_a_reason() {
     ];
     assert_eq!(found, expected);
     assert_eq!(drain.until, Some(at(80)), "then everybody is overdue");
+    let alone = next_evictions(&[protected(guest("protected"), Some(90))], None, at(90));
+    assert_eq!(alone.until, None, "what is due now is not to come");
 }
 
 fn attempt(guest: &Guest, deadline: Option<i64>, second: i64) -> Attempt {
@@ -136,6 +138,7 @@ fn grace_is_cut_to_what_is_left_and_never_below_a_second() {
     let delete = |seconds| Attempt::Delete { grace: Duration::from_secs(seconds) };
     assert_eq!(attempt(&ending(guest("a"), 200), Some(100), 60), delete(40));
     assert_eq!(attempt(&ending(guest("a"), 90), Some(100), 60), Attempt::Forget, "it will be gone by then");
+    assert_eq!(attempt(&ending(guest("a"), 100), Some(100), 60), Attempt::Forget, "just in time");
     assert_eq!(attempt(&guest("a"), Some(100), 80), delete(20));
     assert_eq!(attempt(&guest("a"), Some(100), 100), delete(1));
     assert_eq!(attempt(&guest("a"), Some(100), 1000), delete(1));
@@ -151,6 +154,8 @@ fn before_that_the_pods_own_wish_counts() {
     assert_eq!(attempt(&protected(guest("a"), Some(50)), Some(100), 0), Attempt::Hold { until: Some(at(50)) });
     assert_eq!(attempt(&protected(guest("a"), Some(50)), Some(100), 50), Attempt::Evict);
     assert_eq!(attempt(&with(guest("a"), |pod| pod.life = Life::Terminal), Some(1), 60), Attempt::Forget);
+    let tolerant = tolerating(guest("a"), "karpenter.sh/disrupted", Match::Any);
+    assert_eq!(attempt(&tolerant, Some(1), 60), Attempt::Forget);
     assert_eq!(attempt(&with(guest("a"), |pod| pod.owner = Owner::Node), Some(1), 60), Attempt::Forget);
 }
 

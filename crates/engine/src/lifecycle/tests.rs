@@ -132,6 +132,18 @@ fn two_nodes_of_one_machine_are_a_fault_until_the_timeout() {
     assert_eq!(step(&life, 16 * MINUTE), Step::GiveUp(Overdue::Registration));
 }
 
+#[test]
+fn a_twin_of_a_registered_node_is_waited_out_and_timeouts_have_names() {
+    let life = ClaimLife { nodes: vec![node("a"), node("b")], ..claim(REGISTERED) };
+    let said = waits(&life, 1).said().unwrap();
+    assert_eq!((said.condition, said.status, said.reason), ("Initialized", Status::Unknown, "NodeNotFound"));
+    assert_eq!(
+        [Overdue::Launch, Overdue::Registration].map(Overdue::reason),
+        ["launch_timeout", "registration_timeout"]
+    );
+    assert_eq!((Waiting::Launch.said(), Waiting::NodesGone(Vec::new()).said()), (None, None));
+}
+
 fn said(change: impl FnOnce(&mut ClaimLife)) -> (&'static str, String) {
     let mut life = ClaimLife { nodes: vec![node("a")], ..claim(REGISTERED) };
     change(&mut life);
@@ -244,6 +256,8 @@ fn a_node_much_smaller_than_promised_is_found_out_every_ten_minutes() {
     let found = shortfalls(&life);
     assert_eq!(found, [Shortfall { resource: Resource::Cpu, promised: 4000, found: 2000 }]);
     assert_eq!(found[0].per_mille(), 500);
+    let per_mille = |promised, found| Shortfall { resource: Resource::Cpu, promised, found }.per_mille();
+    assert_eq!([per_mille(3, 1), per_mille(3, 2), per_mille(2000, 1), per_mille(0, 7)], [333, 667, 1, 7000]);
     life.requests = Resources::default().with("memory", 1);
     assert_eq!(shortfalls(&life), [], "nobody asked for it, or nothing was promised");
 }
@@ -257,14 +271,17 @@ fn a_claim_is_lost_when_cloud_and_kubelet_both_are_silent() {
     assert!(!is_lost(&lost, true), "the machine runs");
     assert!(!is_lost(&ClaimLife { nodes: vec![node("a")], ..claim(READY) }, false), "the kubelet reports");
     assert!(!is_lost(&claim(LAUNCHED), false), "the timeouts look after it");
+    assert!(!is_lost(&ClaimLife { machine: Machine::Gone, ..lost.clone() }, false), "that is known already");
     assert!(!is_lost(&ClaimLife { deleted: Some(at(1)), ..lost }, false), "it is ending already");
 }
 
 #[test]
 fn a_machine_without_a_claim_is_an_orphan_once_it_is_not_young() {
     let machine = |id, claim: &str, second| Owned { id, claim: claim.into(), launched: Some(at(second)) };
-    let machines = [machine(1, "known", 0), machine(2, "gone", 0), machine(3, "gone", 80)];
+    let undated = Owned { id: 5, claim: "gone".into(), launched: None };
+    let machines =
+        [machine(1, "known", 0), machine(2, "gone", 0), machine(3, "gone", 80), machine(4, "gone", 70), undated];
     let claims = ["known".into()].into();
     let found: Vec<i32> = orphans(&machines, &claims, at(100)).map(|machine| machine.id).collect();
-    assert_eq!(found, [2]);
+    assert_eq!(found, [2, 4, 5]);
 }
