@@ -25,6 +25,7 @@ mod preferences;
 mod prices;
 mod random;
 mod reasons;
+mod repack;
 mod reserved;
 mod spread;
 mod survives;

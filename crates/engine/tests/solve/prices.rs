@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::instance::InstanceType;
 use model::labels::{HOSTNAME, ZONE};
-use model::pod::Pod;
+use model::pod::{HostPort, Pod, Protocol};
 use model::price::Price;
 use model::resources::Resource;
 use model::snapshot::Snapshot;
@@ -32,6 +32,8 @@ struct Ask {
     zone: Option<usize>,
     /// An app whose pods keep apart.
     app: Option<usize>,
+    /// Whether it stays where it was first seated, because it has a port of its own.
+    stays: bool,
 }
 
 const ZONES: [&str; 3] = ["test-zone-1", "test-zone-2", "test-zone-3"];
@@ -47,7 +49,13 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 fn any_ask() -> impl Strategy<Value = Ask> {
     let zone = prop::sample::select(vec![None, None, None, None, Some(0), Some(1)]);
     let app = prop::sample::select(vec![None, None, None, Some(0)]);
-    (100..6000_i64, 100..12_000_i64, zone, app).prop_map(|(cpu, memory, zone, app)| Ask { cpu, memory, zone, app })
+    (100..6000_i64, 100..12_000_i64, zone, app).prop_map(|(cpu, memory, zone, app)| Ask {
+        cpu,
+        memory,
+        zone,
+        app,
+        stays: false,
+    })
 }
 
 fn any_small(pods: usize, kinds: usize) -> impl Strategy<Value = (Vec<Kind>, Vec<Ask>)> {
@@ -82,6 +90,10 @@ fn build(kinds: &[Kind], asks: &[Ask]) -> (Snapshot, Vec<Pod>) {
             let app = format!("{app}");
             sketch = sketch.label("app", &app).apart(near(HOSTNAME, &[("app", &app)]));
         }
+        if ask.stays {
+            let port = HostPort { ip: "".into(), port: 1000 + number as u16, protocol: Protocol::Tcp };
+            sketch = sketch.change(|pod| pod.wants.ports.push(port));
+        }
         sketch.0
     };
     let pods: Vec<Pod> = asks.iter().enumerate().map(sketch).collect();
@@ -93,6 +105,7 @@ fn build(kinds: &[Kind], asks: &[Ask]) -> (Snapshot, Vec<Pod>) {
 }
 
 const FEE: i64 = 2;
+const NOBODY: usize = usize::MAX;
 
 /// The cheapest machine for these pods, if they can share one.
 fn shared(kinds: &[Kind], asks: &[Ask], set: usize) -> Option<i64> {
@@ -131,10 +144,11 @@ fn cost(plan: &model::plan::Plan) -> i64 {
     plan.price().pico() / 1_000_000_000 + FEE * plan.claims.len() as i64
 }
 
-/// The mean and the worst of what plans cost beyond the optimum, in parts of it.
-fn gaps(pods: usize, kinds: usize, worlds: u32) -> (f64, f64) {
+/// The mean and the worst of what plans cost beyond the optimum, in parts of it. One pod of so many stays where it was seated.
+fn gaps(pods: usize, kinds: usize, worlds: u32, staying: usize) -> (f64, f64) {
     let mut gaps = Vec::new();
-    for (kinds, asks) in draws(any_small(pods, kinds), worlds) {
+    for (kinds, mut asks) in draws(any_small(pods, kinds), worlds) {
+        asks.iter_mut().skip(1).step_by(staying).for_each(|ask| ask.stays = staying < NOBODY);
         let (snapshot, pods) = build(&kinds, &asks);
         let plan = answer(&snapshot, &pods, u64::MAX);
         assert!(plan.unplaced.is_empty(), "{kinds:?} {asks:?}");
@@ -150,16 +164,23 @@ fn gaps(pods: usize, kinds: usize, worlds: u32) -> (f64, f64) {
 
 #[test]
 fn eight_pods_on_six_types_cost_hardly_more_than_they_must() {
-    let (mean, worst) = gaps(8, 6, 300);
+    let (mean, worst) = gaps(8, 6, 300, NOBODY);
     println!("8 x 6: mean {mean:.5}, worst {worst:.5}");
     assert!(mean <= 0.0005 && worst <= 0.02, "mean {mean}, worst {worst}");
 }
 
 #[test]
 fn twelve_pods_on_ten_types_cost_hardly_more_than_they_must() {
-    let (mean, worst) = gaps(12, 10, 100);
+    let (mean, worst) = gaps(12, 10, 100, NOBODY);
     println!("12 x 10: mean {mean:.5}, worst {worst:.5}");
     assert!(mean <= 0.001 && worst <= 0.03, "mean {mean}, worst {worst}");
+}
+
+#[test]
+fn pods_beside_others_that_stay_cost_little_more_than_they_must() {
+    let (mean, worst) = gaps(9, 6, 200, 3);
+    println!("9 x 6, a third stays: mean {mean:.5}, worst {worst:.5}");
+    assert!(mean <= 0.03, "mean {mean}, worst {worst}");
 }
 
 /// A menu of three families, eight sizes each.
@@ -200,7 +221,8 @@ fn hundreds_of_pods_cost_little_more_than_fractions_of_machines_would() {
         let asks = prop::collection::vec((100..4000_i64, 100..12_000_i64), count);
         let mut ratios = Vec::new();
         for asks in draws(asks, 6) {
-            let plain = |(cpu, memory): &(i64, i64)| Ask { cpu: *cpu, memory: *memory, zone: None, app: None };
+            let plain =
+                |(cpu, memory): &(i64, i64)| Ask { cpu: *cpu, memory: *memory, zone: None, app: None, stays: false };
             let asks: Vec<Ask> = asks.iter().map(plain).collect();
             let (snapshot, pods) = build(&kinds, &asks);
             let plan = answer(&snapshot, &pods, u64::MAX);
@@ -212,7 +234,7 @@ fn hundreds_of_pods_cost_little_more_than_fractions_of_machines_would() {
         }
         println!("{count} pods: {ratios:.4?}");
         // Few pods cannot fill whole machines, however they are packed.
-        let most = if count < 100 { 1.045 } else { 1.025 };
+        let most = if count < 100 { 1.036 } else { 1.019 };
         let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
         assert!(mean <= most, "{count} pods: {mean}, {ratios:?}");
     }
