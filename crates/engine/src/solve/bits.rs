@@ -97,7 +97,7 @@ impl Bits {
         for (word, amounts) in self.words_mut().zip(column.chunks(64)) {
             if *word != 0 {
                 let bits = amounts.iter().enumerate().map(|(bit, amount)| u64::from(*amount >= least) << bit);
-                *word &= bits.fold(0, |all, bit| all | bit);
+                *word &= bits.sum::<u64>();
             }
         }
     }
@@ -105,9 +105,7 @@ impl Bits {
     /// Makes room for numbers below a size.
     pub(crate) fn grow(&mut self, size: usize) {
         let words = size.div_ceil(64).saturating_sub(1);
-        if self.rest.len() < words {
-            self.rest.resize(words, 0);
-        }
+        self.rest.resize(words.max(self.rest.len()), 0);
     }
 
     /// The members, ascending.
@@ -139,9 +137,7 @@ impl FromIterator<usize> for Bits {
     fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         let mut bits = Self::default();
         for number in numbers {
-            if number >= 64 * (bits.rest.len() + 1) {
-                bits.grow(number + 1);
-            }
+            bits.grow(number + 1);
             bits.insert(number);
         }
         bits
