@@ -133,7 +133,7 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
     fn new(greedy: &'g Greedy<'w, 'a>, allowed: u64, cancel: &'g AtomicBool) -> Self {
         let free: Vec<bool> = (0..greedy.classes.len()).map(|class| may_move(greedy, class)).collect();
         let mut moves = vec![false; greedy.class_of.len()];
-        for claim in greedy.claims.iter().filter(|claim| is_open(claim)) {
+        for claim in greedy.claims.iter().filter(|claim| is_open(greedy, claim)) {
             // Whoever has given up a wish stays where it found a place.
             let moving = claim.pods.iter().filter(|pod| free[greedy.class_of[**pod]] && greedy.rungs[**pod] == 0);
             moving.for_each(|pod| moves[*pod] = true);
@@ -358,10 +358,11 @@ fn add(sum: &mut [i64], more: &[i64]) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
 }
 
-/// Whether pods may leave a claim. Where ports or volumes are in use, amounts alone do not tell which machines are large
-/// enough for those who stay.
-fn is_open(claim: &Claim) -> bool {
-    claim.min_values.is_empty() && claim.ports.is_empty() && claim.attached.is_empty()
+/// Whether pods may leave a claim. Where volumes are attached, or daemons take ports as well, amounts alone do not tell which
+/// machines will do for those who stay.
+fn is_open(greedy: &Greedy<'_, '_>, claim: &Claim) -> bool {
+    let has_ports = || greedy.world.templates[claim.template].daemons.iter().any(|group| !group.ports.is_empty());
+    claim.min_values.is_empty() && claim.attached.is_empty() && (claim.ports.is_empty() || !has_ports())
 }
 
 /// Whether pods of a class care about nothing but amounts, labels and who shares their host.
