@@ -8,6 +8,7 @@ mod daemons;
 mod existing;
 mod fixture;
 mod gone;
+mod hosts;
 mod judged;
 mod kept;
 mod labels;
