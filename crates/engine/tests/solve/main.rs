@@ -22,6 +22,7 @@ mod preferences;
 mod prices;
 mod random;
 mod reasons;
+mod reckoned;
 mod reserved;
 mod spread;
 mod survives;
