@@ -151,6 +151,8 @@ impl<'a> World<'a> {
         let daemons = self.daemon_groups(pool, &states, &machines);
         let room = self.room(&daemons);
         let axes = self.machines.axes().len();
+        // Where daemons alone ask for more than there is, they could never run, whatever pods leave them.
+        machines.retain(|machine| room[machine * axes..(machine + 1) * axes].iter().all(|left| *left >= 0));
         let columns = (0..axes).map(|axis| room.iter().skip(axis).step_by(axes).copied().collect()).collect();
         (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, room, columns, min_values })
     }
