@@ -33,9 +33,11 @@ struct Left {
 /// What a node counts against its pool: its capacity, or the most that it may turn out to have.
 fn largest(node: &Node) -> Resources {
     match &node.progress {
-        Progress::Unlaunched { types, .. } => {
-            types.iter().fold(Resources::default(), |most, instance_type| most.max(&instance_type.capacity))
-        }
+        Progress::Unlaunched { types, .. } => types.iter().fold(Resources::default(), |most, instance_type| {
+            let special = instance_type.offerings.iter().filter(|offering| offering.capacity_override.is_some());
+            let most = most.max(&instance_type.capacity);
+            special.fold(most, |most, offering| most.max(&instance_type.capacity_of(offering)))
+        }),
         _ => node.capacity.clone(),
     }
 }
@@ -50,7 +52,7 @@ impl Limits {
             let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
             let limits = &template.pool.limits;
             let column = |(axis, _): &(Resource, i64)| {
-                world.machines.all.iter().map(|machine| machine.instance_type.capacity.get(axis)).collect()
+                world.machines.all.iter().map(|machine| machine.capacity.get(axis)).collect()
             };
             let capacities: Vec<Vec<i64>> = limits.resources.iter().map(column).collect();
             let largest = |column: &Vec<i64>| template.machines.iter().map(|machine| column[machine]).max();
@@ -110,8 +112,7 @@ impl Limits {
         }
         let axes = left.resources.iter().zip(&limits.resources);
         let broken = axes.filter_map(|((axis, left), (_, limit))| {
-            let smallest =
-                machines.iter().map(|machine| world.machines.all[machine].instance_type.capacity.get(axis)).min()?;
+            let smallest = machines.iter().map(|machine| world.machines.all[machine].capacity.get(axis)).min()?;
             let would_be = limit.saturating_sub(*left).saturating_add(smallest);
             (would_be > *limit).then(|| BrokenLimit { resource: axis.name().into(), limit: *limit, would_be })
         });
@@ -141,9 +142,9 @@ impl Limits {
         claim.charged = Some(charged);
     }
 
-    /// Settles the final list of a claim, charged at its largest: what it is charged with already, and its share of what is left
-    /// over, so that the first of many claims does not leave the last without a choice.
-    pub(crate) fn settle(&mut self, claim: &mut Claim, machines: &mut Bits, sharers: i64) {
+    /// Keeps the machines that a claim may list in the end: those within what it is charged with already and its share of what
+    /// is left over, so that the first of many claims does not leave the last without a choice.
+    pub(crate) fn keep_share(&self, claim: &Claim, machines: &mut Bits, sharers: i64) {
         let left = &self.left[claim.template];
         for (number, (_, amount)) in left.resources.iter().enumerate() {
             let own = claim.charged.as_ref().map_or(0, |charged| charged[number]);
@@ -152,6 +153,5 @@ impl Limits {
                 machines.retain(|machine| left.capacities[number][machine] <= most);
             }
         }
-        self.charge(claim, machines.iter());
     }
 }

@@ -17,6 +17,7 @@ mod mixed;
 mod odd;
 mod owed;
 mod packing;
+mod paid;
 mod pools;
 mod preferences;
 mod prices;
