@@ -245,6 +245,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
                 Outcome::Seated => return Ok(true),
                 Outcome::Refused if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
                 Outcome::Refused => {}
+                Outcome::Deferred if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
                 // Giving up a wish, or going to another pool, would waste what is reserved.
                 Outcome::Deferred => {
                     self.deferred[class] = true;
@@ -528,6 +529,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     fn seated_at(&mut self, bid: Bid, seat: Seat) {
         self.seats[bid.pod] = Some(seat);
+        // Others of the class who still wait will be asked again and say so.
+        self.deferred[bid.class] = false;
         self.rungs[bid.pod] = bid.rung;
         self.order.push(bid.pod);
         let class = &self.classes[bid.class];

@@ -354,11 +354,6 @@ impl Topology {
         }
     }
 
-    /// Whether a rule holds on a spot whose labels are settled.
-    pub(crate) fn holds(&self, rule: &Rule, spot: &Spot<'_>) -> bool {
-        self.weighed(rule).holds(self, spot)
-    }
-
     pub(crate) fn holds_on_host(&self, rule: &Rule, place: usize) -> bool {
         self.fits_host(rule, place, self.least(rule))
     }
