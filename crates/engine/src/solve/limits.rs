@@ -98,25 +98,26 @@ impl Limits {
         }
     }
 
-    /// The limit that a new claim would break whichever of these machines it became.
-    pub(crate) fn broken_by(&self, world: &World<'_>, template: usize, machines: &Bits) -> Option<BrokenLimit> {
+    /// The limits that a new claim would break if it became the one of these machines that goes beyond them least.
+    pub(crate) fn broken_by(&self, world: &World<'_>, template: usize, machines: &Bits) -> Vec<BrokenLimit> {
         let (left, limits) = (&self.left[template], &world.templates[template].pool.limits);
         if let (Some(limit), Some(nodes)) = (limits.nodes, left.nodes)
             && nodes < 1
         {
-            return Some(BrokenLimit {
-                resource: "nodes".into(),
-                limit,
-                would_be: limit.saturating_sub(nodes).saturating_add(1),
-            });
+            let would_be = limit.saturating_sub(nodes).saturating_add(1);
+            return vec![BrokenLimit { resource: "nodes".into(), limit, would_be }];
         }
-        let axes = left.resources.iter().zip(&limits.resources);
-        let broken = axes.filter_map(|((axis, left), (_, limit))| {
-            let smallest = machines.iter().map(|machine| world.machines.all[machine].capacity.get(axis)).min()?;
-            let would_be = limit.saturating_sub(*left).saturating_add(smallest);
-            (would_be > *limit).then(|| BrokenLimit { resource: axis.name().into(), limit: *limit, would_be })
-        });
-        broken.into_iter().next()
+        let broken = |machine: usize| -> Vec<BrokenLimit> {
+            let axes = left.resources.iter().zip(&limits.resources).zip(left.capacities.iter());
+            let would_be = axes.map(|(((axis, left), (_, limit)), column)| {
+                (axis, *limit, limit.saturating_sub(*left).saturating_add(column[machine]))
+            });
+            let broken = would_be.filter(|(_, limit, would_be)| would_be > limit);
+            broken
+                .map(|(axis, limit, would_be)| BrokenLimit { resource: axis.name().into(), limit, would_be })
+                .collect()
+        };
+        machines.iter().map(broken).min_by_key(|broken| (broken.len(), excess(broken))).unwrap_or_default()
     }
 
     /// Whether a template's pool limits anything but its number of nodes.
@@ -154,4 +155,12 @@ impl Limits {
             }
         }
     }
+}
+
+/// How far limits are exceeded, in millionths of each.
+fn excess(broken: &[BrokenLimit]) -> i128 {
+    let part = |broken: &BrokenLimit| {
+        (i128::from(broken.would_be) - i128::from(broken.limit)) * 1_000_000 / i128::from(broken.limit.max(1))
+    };
+    broken.iter().map(part).sum()
 }

@@ -3,6 +3,7 @@
 
 mod affinity;
 mod again;
+mod causes;
 mod claims;
 mod crowds;
 mod daemons;
