@@ -114,6 +114,12 @@ fn machine_fault(
         let value = node.labels.get(key).cloned();
         return Some(MachineFault::OutsidePool { machine: name(), key: key.clone(), value });
     }
+    // No pod is there yet, so everything that daemons ask for is still reserved.
+    let short = node.reserved().amounts().find(|(resource, wanted)| *wanted > node.allocatable.get(resource));
+    if let Some((resource, wanted)) = short {
+        let allocatable = node.allocatable.get(&resource);
+        return Some(MachineFault::Daemons { machine: name(), resource, wanted, allocatable });
+    }
     for pod in pods {
         if let Some(refusal) = node_refusal(pod, &node) {
             return Some(MachineFault::Refuses { machine: name(), pod: pod.name.clone(), refusal });

@@ -1,14 +1,17 @@
 //! What pools and reservations have left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::ids::{PoolName, ReservationId};
-use model::node::{Node, Progress};
+use model::instance::InstanceType;
+use model::node::Node;
 use model::plan::{Plan, PlannedClaim};
 use model::pool::{BrokenLimit, Pool};
 use model::resources::Resources;
 use model::snapshot::Snapshot;
 
+use crate::machine::{Machine, Order, machines};
 use crate::shelf::Shelf;
 use crate::violation::Violation;
 
@@ -24,7 +27,7 @@ fn broken_of(shelf: &Shelf<'_>, plan: &Plan, pool: &Pool) -> Vec<Violation> {
     let standing =
         shelf.snapshot.nodes.values().filter(|node| node.pool.as_ref() == Some(&pool.name) && !node.is_leaving);
     let planned = plan.claims.iter().filter(|claim| claim.pool == pool.name);
-    let sizes = standing.map(|node| size(node)).chain(planned.map(|claim| largest(shelf, claim)));
+    let sizes = standing.map(|node| size(shelf.snapshot, node)).chain(planned.map(|claim| largest(shelf, claim)));
     let (nodes, used) = sizes.fold((0_i64, Resources::default()), |(nodes, used), one| (nodes + 1, used.plus(&one)));
     let by_count = pool.limits.nodes.map(|limit| ("nodes".into(), limit, nodes));
     let by_resource = pool.limits.resources.iter().map(|(axis, limit)| (axis.name().into(), *limit, used.get(axis)));
@@ -40,21 +43,24 @@ fn broken_of(shelf: &Shelf<'_>, plan: &Plan, pool: &Pool) -> Vec<Violation> {
 }
 
 /// What a node counts for. One that has not launched may become any of its types, so it counts for all of them.
-fn size(node: &Node) -> Resources {
-    match &node.progress {
-        Progress::Unlaunched { types, .. } => {
-            types.iter().fold(node.capacity.clone(), |most, instance| most.max(&instance.capacity))
-        }
-        _ => node.capacity.clone(),
-    }
+fn size(snapshot: &Snapshot, node: &Node) -> Resources {
+    let Some(order) = Order::of_unlaunched(snapshot, node) else { return node.capacity.clone() };
+    most(machines(&order)).unwrap_or_else(|| most_of_types(&order.types)).max(&node.capacity)
 }
 
 /// The most of each resource that a claim may bring, for the cloud may pick the largest of its types.
 fn largest(shelf: &Shelf<'_>, claim: &PlannedClaim) -> Resources {
-    let listed = shelf.types(claim);
-    let by_type = listed.iter().fold(Resources::default(), |most, instance| most.max(&instance.capacity));
-    // Some ways to buy a type bring more than the type itself says.
-    shelf.machines(claim).iter().fold(by_type, |most, machine| most.max(&machine.capacity))
+    most(shelf.machines(claim)).unwrap_or_else(|| most_of_types(&shelf.types(claim)))
+}
+
+/// The most that any of these brings; some ways to buy a type bring more than the type itself says, or less.
+fn most(machines: Vec<Arc<Machine>>) -> Option<Resources> {
+    machines.iter().map(|machine| machine.capacity.clone()).reduce(|most, capacity| most.max(&capacity))
+}
+
+/// What stands for it where nothing is on sale.
+fn most_of_types(types: &[&InstanceType]) -> Resources {
+    types.iter().fold(Resources::default(), |most, instance| most.max(&instance.capacity))
 }
 
 /// Reservations that more claims hold than machines are left. A claim holds one of each that it lists, for it may use any.

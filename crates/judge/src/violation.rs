@@ -175,6 +175,8 @@ pub enum MachineFault {
     Refuses { machine: MachineName, pod: PodName, refusal: Refusal },
     /// It is not what the pool's own requirements ask for.
     OutsidePool { machine: MachineName, key: Arc<str>, value: Option<Arc<str>> },
+    /// Its daemons ask for more than it has, so that some of them could never run.
+    Daemons { machine: MachineName, resource: Resource, wanted: i64, allocatable: i64 },
 }
 
 /// A type and the way it is bought.

@@ -85,12 +85,14 @@ impl InstanceType {
         allocatable(&self.capacity, &self.overhead)
     }
 
-    /// What pods can have on a machine bought this way: overrides replace single amounts.
+    /// What a machine bought this way has: overrides replace single amounts.
+    pub fn capacity_of(&self, offering: &Offering) -> Resources {
+        overridden(&self.capacity, offering.capacity_override.as_ref())
+    }
+
+    /// What pods can have on a machine bought this way.
     pub fn allocatable_of(&self, offering: &Offering) -> Resources {
-        allocatable(
-            &overridden(&self.capacity, offering.capacity_override.as_ref()),
-            &overridden(&self.overhead, offering.overhead_override.as_ref()),
-        )
+        allocatable(&self.capacity_of(offering), &overridden(&self.overhead, offering.overhead_override.as_ref()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 const PICO_PER_DOLLAR: i64 = 1_000_000_000_000;
 
-/// Pico-dollars per hour, never negative: exact, ordered, and wide enough for two million dollars an hour per machine.
+/// Pico-dollars per hour, never negative: exact, ordered, and wide enough for nine million dollars an hour per machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(i64);
 

@@ -11,6 +11,8 @@
 //! Gte n, Lte n  the integers in bounds  absent: no      (Gt n is Gte n+1, Lt n is Lte n-1)
 //! ```
 //!
+//! Integers are those that a label can have, so none is negative: `Lt 0` allows nothing.
+//!
 //! The reference takes an empty combination for `DoesNotExist`, and so places pods that no scheduler can place. Here a
 //! combination that allows neither a value nor absence is a contradiction and compatible with nothing.
 
@@ -176,13 +178,7 @@ impl Requirement {
         if !self.complement {
             return !self.values.is_empty();
         }
-        match (self.at_least, self.at_most) {
-            (Some(least), Some(most)) => {
-                let excluded = self.values.iter().filter(|value| self.is_in_bounds(value)).count();
-                i128::from(most) - i128::from(least) + 1 > excluded as i128
-            }
-            _ => true,
-        }
+        self.at_most.is_none() || self.any().is_some()
     }
 
     /// Whether no node can satisfy this, labelled or not.
@@ -231,7 +227,8 @@ impl Requirement {
         if !self.complement {
             return self.values.iter().next().cloned();
         }
-        let least = self.at_least.unwrap_or_else(|| self.at_most.map_or(0, |most| most.min(0)));
+        // No label is below nothing: a value begins with a letter or a digit.
+        let least = self.at_least.unwrap_or(0).max(0);
         let most = self.at_most.unwrap_or(i64::MAX);
         // Each excluded value can block at most one integer, so the search is short.
         (least..=most).map(|number| Arc::from(number.to_string().as_str())).find(|text: &Arc<str>| self.has(text))

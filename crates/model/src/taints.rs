@@ -74,10 +74,15 @@ pub fn canonical_integer(text: &str) -> Option<i64> {
 
 /// The first taint that no toleration meets.
 pub fn first_untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Option<&'a Taint> {
-    taints.iter().find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+    untolerated(taints, tolerations).next()
 }
 
-/// The same, without taints that only ask pods to stay away.
+/// Every such taint.
+pub fn untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> impl Iterator<Item = &'a Taint> {
+    taints.iter().filter(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+}
+
+/// The first, without those that only ask pods to stay away.
 pub fn first_hard_untolerated<'a>(taints: &'a [Taint], tolerations: &[Toleration]) -> Option<&'a Taint> {
     let hard = taints.iter().filter(|taint| taint.effect != Effect::PreferNoSchedule);
     hard.into_iter().find(|taint| !tolerations.iter().any(|toleration| toleration.tolerates(taint)))

@@ -27,7 +27,16 @@ pub fn first_overfull(
     added: &Attachments,
     limits: &AttachLimits,
 ) -> Option<(DriverName, u32, u32)> {
-    added.iter().find_map(|(driver, volumes)| {
+    overfull(held, added, limits).next()
+}
+
+/// Every such driver, in the order of their names.
+pub fn overfull<'a>(
+    held: &'a Attachments,
+    added: &'a Attachments,
+    limits: &'a AttachLimits,
+) -> impl Iterator<Item = (DriverName, u32, u32)> {
+    added.iter().filter_map(|(driver, volumes)| {
         let limit = *limits.get(driver)?;
         let union = held.get(driver).map_or(volumes.len(), |present| present.union(volumes).count());
         let union = u32::try_from(union).unwrap_or(u32::MAX);

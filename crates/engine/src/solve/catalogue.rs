@@ -1,6 +1,6 @@
 //! Everything that can be bought, in numbers, made once and kept as long as the same things are on sale.
 //!
-//! A machine is an instance type together with one set of allocatable amounts; a type whose offerings override amounts is
+//! A machine is an instance type together with one set of amounts; a type whose offerings override amounts is
 //! several machines. Offerings that ask the same of a node's labels share a shape, so that "which machines are on sale
 //! here?" is an `or` over a handful of sets.
 //!
@@ -59,6 +59,8 @@ pub(crate) struct Machine {
     pub(crate) name: usize,
     /// Available offerings, cheapest first.
     pub(crate) sales: Vec<Sale>,
+    /// What pools' limits are charged with.
+    pub(crate) capacity: Resources,
     pub(crate) allocatable: Resources,
 }
 
@@ -136,7 +138,7 @@ impl Catalogue {
         let mut name = 0;
         for (number, instance_type) in types.iter().enumerate() {
             name += usize::from(number > 0 && types[number - 1].name != instance_type.name);
-            for (allocatable, offerings) in groups(instance_type, reservations) {
+            for ([capacity, allocatable], offerings) in groups(instance_type, reservations) {
                 let mut sales: Vec<Sale> = Vec::new();
                 for offering in offerings {
                     let masks = words.masks(&offering.requirements);
@@ -151,7 +153,8 @@ impl Catalogue {
                     sales.push(Sale { shape, price: offering.price, capacity_type, reservation });
                 }
                 sales.sort_by_key(|sale| (sale.price, sale.shape));
-                self.machines.push(Machine { instance_type: (*instance_type).clone(), name, sales, allocatable });
+                let instance_type = (*instance_type).clone();
+                self.machines.push(Machine { instance_type, name, sales, capacity, allocatable });
             }
         }
         self.shapes.iter_mut().for_each(|shape| shape.machines = Bits::empty(self.machines.len()));
@@ -235,18 +238,23 @@ pub(super) fn reserved(pools: &[&Arc<Pool>]) -> BTreeMap<ReservationId, u32> {
     left
 }
 
-/// The type's allocatable amounts with the available offerings that have them, the type's own amounts first.
+/// The type's capacity and allocatable amounts with the available offerings that have them, the type's own amounts first.
 fn groups<'a>(
     instance_type: &'a Arc<InstanceType>,
     reservations: &Reservations,
-) -> Vec<(Resources, Vec<&'a Offering>)> {
-    let mut groups = vec![(instance_type.allocatable(), Vec::new())];
+) -> Vec<([Resources; 2], Vec<&'a Offering>)> {
+    let mut groups = vec![([instance_type.capacity.clone(), instance_type.allocatable()], Vec::new())];
     let on_sale = instance_type.offerings.iter().filter(|offering| offering.is_available);
     for offering in on_sale.filter(|offering| reservations.has_stock(offering)) {
-        let allocatable = instance_type.allocatable_of(offering);
-        match groups.iter_mut().find(|(present, _)| *present == allocatable) {
+        // Hardly any offering differs from its type.
+        if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
+            groups[0].1.push(offering);
+            continue;
+        }
+        let amounts = [instance_type.capacity_of(offering), instance_type.allocatable_of(offering)];
+        match groups.iter_mut().find(|(present, _)| *present == amounts) {
             Some((_, offerings)) => offerings.push(offering),
-            None => groups.push((allocatable, vec![offering])),
+            None => groups.push((amounts, vec![offering])),
         }
     }
     groups

@@ -11,7 +11,7 @@ use model::topology::PodTerm;
 
 use super::limits::Limits;
 use super::reach::{Reach, Reaches};
-use super::topology::{Footprint, GroupId, Rule, Topology};
+use super::topology::{Footprint, GroupId, Rule, SpreadGroups, Topology};
 use super::wishes::{Domains, Wish, ladder};
 use super::words::{Key, Mask};
 use super::world::World;
@@ -93,7 +93,9 @@ impl<'a> Class<'a> {
         // Only spreads ask how far a pod can reach.
         let spreads = wishes.iter().any(|wish| !wish.spread.is_empty());
         let reach = if spreads { reaches.of(world, limits, pod) } else { Rc::default() };
-        let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, &reach, sets)).collect();
+        // The first wish has all spreads that any has.
+        let groups = topology.spread_groups(world, pod, wishes.first().map_or(&[], |wish| &wish.spread));
+        let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, (&groups, &reach), sets)).collect();
         let footprint = Footprint { counted_in: Vec::new(), owns: topology.owned(world, pod) };
         // Nobody brings room along: a negative request is none.
         let requests = world.amounts(&pod.requests.floored());
@@ -138,7 +140,7 @@ impl Rung {
         topology: &mut Topology,
         pod: &Pod,
         wish: &Wish<'_>,
-        reach: &Reach,
+        reach: (&SpreadGroups, &Reach),
         sets: &mut MaskSets,
     ) -> Self {
         let masks = world.words.masks(&wish.labels);

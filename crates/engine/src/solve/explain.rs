@@ -9,21 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::ids::{NodeName, PodName, PoolName};
 use model::labels::HOSTNAME;
-use model::pool::BrokenLimit;
+use model::pod::HostPort;
 use model::requirements::{Clash, Operator, Requirement, Requirements, Undefined};
-use model::taints::first_untolerated;
-use model::volume::first_overfull;
+use model::taints::{Taint, Toleration, untolerated};
+use model::volume::{Attachments, overfull};
 use model::why::{Obstacle, Unplaced};
 
 use super::bits::Bits;
-use super::claims::{Claim, conflict};
+use super::claims::Claim;
+use super::classes::Rung;
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
 use super::listing::unmet;
 use super::neighbours::Neighbours;
-use super::outlook::Stock;
+use super::outlook::{OutlookId, Stock};
 use super::topology::{Ground, Rule, Spot, Weighed};
-use super::words::{Key, Mask, hold_surely};
+use super::words::{Key, Mask};
 
 /// Past this many constraints, pairs are too many to try.
 const MOST_FOR_PAIRS: usize = 64;
@@ -150,12 +151,12 @@ fn count_obstacles(greedy: &Greedy<'_, '_>, number: usize, site_number: usize, r
     let (rung, wants) = (&class.rungs[class.least_demanding()], &class.pod.wants);
     let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
     let is_short = |(wanted, free): &(&i64, &i64)| **wanted > 0 && wanted > free;
-    usize::from(first_untolerated(&site.node.taints, &rung.tolerations).is_some())
+    untolerated(&site.node.taints, &rung.tolerations).count()
         + rung.masks.iter().filter(|mask| !mask.holds_surely(&site.states)).count()
-        + usize::from(!rung.places.iter().any(|place| hold_surely(&place.masks, &site.states)))
+        + unmet_place(rung, |mask| mask.holds_surely(&site.states)).map_or(0, |(_, unmet)| unmet.len())
         + class.requests.iter().zip(&taken.free).filter(is_short).count()
-        + usize::from(conflict(&wants.ports, &taken.ports))
-        + usize::from(first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).is_some())
+        + port_clashes(&wants.ports, &taken.ports).count()
+        + overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits).count()
         + rules.iter().filter(|rule| !rule.holds(&greedy.topology, &spot)).count()
 }
 
@@ -170,17 +171,12 @@ fn explain_site(
     let (world, class) = (greedy.world, &greedy.classes[number]);
     let (site, taken) = (&world.sites[site_number], greedy.taken(site_number));
     let (rung, wants) = (&class.rungs[class.least_demanding()], &class.pod.wants);
-    let mut obstacles: Vec<Obstacle> = first_untolerated(&site.node.taints, &rung.tolerations)
-        .map(|taint| Obstacle::Taint(taint.clone()))
-        .into_iter()
-        .collect();
+    let mut obstacles: Vec<Obstacle> = taint_obstacles(&site.node.taints, &rung.tolerations).collect();
     let labels = Requirements::from_labels(&site.node.labels);
     let clash = |mask: &Mask, wanted: &Requirements| site_clash(greedy, site_number, &labels, mask, wanted);
     obstacles.extend(rung.masks.iter().filter_map(|mask| clash(mask, &rung.labels)).map(Obstacle::Label));
-    if !rung.places.iter().any(|place| hold_surely(&place.masks, &site.states)) {
-        let clashes =
-            rung.places.iter().flat_map(|place| place.masks.iter().filter_map(|mask| clash(mask, &place.requirements)));
-        obstacles.extend(clashes.take(1).map(Obstacle::VolumePlace));
+    if let Some((place, unmet)) = unmet_place(rung, |mask| mask.holds_surely(&site.states)) {
+        obstacles.extend(unmet.into_iter().filter_map(|mask| clash(mask, place)).map(Obstacle::VolumePlace));
     }
     let axes = world.machines.axes().iter().zip(&class.requests).zip(&taken.free);
     let short = axes.filter(|((_, wanted), free)| **wanted > 0 && wanted > free);
@@ -189,8 +185,8 @@ fn explain_site(
         wanted: *wanted,
         available: *free,
     }));
-    obstacles.extend(port_clash(&wants.ports, &taken.ports));
-    let overfull = first_overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits);
+    obstacles.extend(port_clashes(&wants.ports, &taken.ports));
+    let overfull = overfull(&taken.attached, &wants.volumes.attached, &site.attach_limits);
     obstacles.extend(overfull.map(|(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit }));
     let spot = Spot { place: site_number, ground: Ground::Site(site_number), states: &site.states };
     let broken = rules.iter().filter(|rule| !rule.holds(&greedy.topology, &spot));
@@ -226,7 +222,7 @@ fn explain_pool(inquiry: &Inquiry<'_, '_, '_>, class: usize, template: usize) ->
     let constraints = constraints(greedy, class, rung);
     let fits = |set: &[Constraint]| {
         is_over.set(is_over.get() || !inquiry.looks.take(TRIAL + constraints.len() as u64));
-        !is_over.get() && machines_without(greedy, class, template, set).is_some()
+        !is_over.get() && left_without(greedy, class, template, set).is_some()
     };
     if fits(&[]) {
         return Some(Vec::new());
@@ -240,12 +236,26 @@ fn explain_pool(inquiry: &Inquiry<'_, '_, '_>, class: usize, template: usize) ->
         let mut sets = singles.chain(pairs).take_while(|_| !is_over.get());
         sets.find(|set| fits(set)).unwrap_or_else(|| halved(&constraints, fits))
     };
-    let told = fewest.iter().map(|constraint| obstacle(inquiry, class, template, *constraint, &fewest));
-    (!is_over.get()).then(|| told.collect())
+    if is_over.get() {
+        return None;
+    }
+    let left = left_without(greedy, class, template, &fewest);
+    let told = fewest.iter().flat_map(|constraint| {
+        let told = left.as_ref().map(|left| obstacles(inquiry, (class, template), *constraint, left));
+        // Whatever it is, nothing of the pool is left.
+        told.filter(|told| !told.is_empty()).unwrap_or_else(|| vec![Obstacle::NoInstanceType])
+    });
+    Some(told.collect())
 }
 
-/// The machines that a new claim would have with some constraints set aside.
-fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Option<Bits> {
+/// What a new claim would have with some constraints set aside.
+struct Left<'s> {
+    aside: &'s [Constraint],
+    outlook: OutlookId,
+    machines: Bits,
+}
+
+fn left_without<'s>(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &'s [Constraint]) -> Option<Left<'s>> {
     let rung = greedy.classes[class].least_demanding();
     let candidate = greedy.candidate(class, rung, greedy.claims.len());
     let lift = Lift::of(set);
@@ -256,7 +266,9 @@ fn machines_without(greedy: &Greedy<'_, '_>, class: usize, template: usize, set:
     let machines = view.machines_for(&claim, Some(candidate), narrowing.outlook);
     // What is too long a list for a minimum of values to be met is judged by its beginning.
     let is_about_the_list = lift.has(Constraint::MinValues);
-    Some(if is_about_the_list { view.listed(Some(&narrowing.held), narrowing.outlook, &machines) } else { machines })
+    let outlook = narrowing.outlook;
+    let machines = if is_about_the_list { view.listed(Some(&narrowing.held), outlook, &machines) } else { machines };
+    Some(Left { aside: set, outlook, machines })
 }
 
 /// A set that is enough to set aside, and of which nothing can be taken back. Starts from everything set aside and takes
@@ -300,52 +312,57 @@ fn constraints(greedy: &Greedy<'_, '_>, class: usize, rung: usize) -> Vec<Constr
     all
 }
 
-fn obstacle(
+/// Everything that one of the constraints which are set aside would have to be relieved of, as what is left shows.
+fn obstacles(
     inquiry: &Inquiry<'_, '_, '_>,
-    class: usize,
-    template: usize,
+    (class, template): (usize, usize),
     constraint: Constraint,
-    set: &[Constraint],
-) -> Obstacle {
+    left: &Left<'_>,
+) -> Vec<Obstacle> {
     let greedy = inquiry.greedy;
-    let world = greedy.world;
-    let pool = &world.templates[template].pool;
+    let (world, pool) = (greedy.world, &greedy.world.templates[template].pool);
     let rung = &greedy.classes[class].rungs[greedy.classes[class].least_demanding()];
+    let clash = |key: Key, wanted: &Requirements| label_clash(greedy, template, key, wanted, left);
     match constraint {
-        Constraint::Taints => first_untolerated(&pool.template.taints, &rung.tolerations)
-            .map_or(Obstacle::NoInstanceType, |taint| Obstacle::Taint(taint.clone())),
-        Constraint::Label(key) => Obstacle::Label(label_clash(greedy, template, key, &rung.labels)),
+        Constraint::Taints => taint_obstacles(&pool.template.taints, &rung.tolerations).collect(),
+        Constraint::Label(key) => vec![Obstacle::Label(clash(key, &rung.labels))],
         Constraint::Places => {
-            let masks = rung
-                .places
-                .iter()
-                .flat_map(|place| place.masks.iter().map(move |mask| (&place.requirements, mask.key)));
-            let mut clashes = masks.map(|(place, key)| label_clash(greedy, template, key, place));
-            clashes.next().map_or(Obstacle::NoOffering, Obstacle::VolumePlace)
+            let may_hold = |mask: &Mask| offered(greedy, mask.key, left).intersects(&mask.states);
+            let unmet = unmet_place(rung, may_hold).map(|(place, unmet)| {
+                unmet.into_iter().map(|mask| Obstacle::VolumePlace(clash(mask.key, place))).collect()
+            });
+            // Each label could be had, but not all of them together.
+            unmet.unwrap_or_else(|| vec![Obstacle::NoOffering])
         }
-        Constraint::Resource(axis) => resource_obstacle(greedy, class, template, axis, set),
-        Constraint::Offerings => Obstacle::NoOffering,
-        Constraint::Ports => {
-            let held = world.templates[template]
-                .daemons
-                .iter()
-                .find_map(|group| port_clash(&greedy.classes[class].pod.wants.ports, &group.ports));
-            held.unwrap_or(Obstacle::NoInstanceType)
-        }
-        Constraint::Attachments => attachment_obstacle(greedy, class, template, set),
-        Constraint::Rule(rule) => rule_obstacle(inquiry, &rung.rules[rule], None),
-        Constraint::Unwanted(group) => rule_obstacle(inquiry, &Rule::Unwanted { group }, None),
+        Constraint::Resource(axis) => vec![resource_obstacle(greedy, (class, template), axis, left)],
+        Constraint::Offerings => vec![Obstacle::NoOffering],
+        Constraint::Ports => port_obstacles(greedy, (class, template), left),
+        Constraint::Attachments => attachment_obstacles(greedy, class, left),
+        Constraint::Rule(rule) => vec![rule_obstacle(inquiry, &rung.rules[rule], None)],
+        Constraint::Unwanted(group) => vec![rule_obstacle(inquiry, &Rule::Unwanted { group }, None)],
         Constraint::Domains => {
             let key = greedy.topology.closed_domains(template).next().map(|(key, _)| world.words.key_name(key).clone());
-            Obstacle::NewDomain { key: key.unwrap_or_else(|| HOSTNAME.into()) }
+            vec![Obstacle::NewDomain { key: key.unwrap_or_else(|| HOSTNAME.into()) }]
         }
-        Constraint::Limits => limit_obstacle(greedy, class, template, set),
-        Constraint::MinValues => min_values_obstacle(greedy, class, template, set),
+        Constraint::Limits => {
+            let broken = greedy.limits.broken_by(world, template, &left.machines);
+            broken.into_iter().map(Obstacle::Limit).collect()
+        }
+        Constraint::MinValues => {
+            let minimums = world.templates[template].min_values.iter();
+            let unmet = minimums.filter_map(|minimum| unmet(world, &[*minimum], &left.machines));
+            let key = |key: Key| world.words.key_name(key).clone();
+            unmet.map(|(of, wanted, found)| Obstacle::MinValues { key: key(of), wanted, found }).collect()
+        }
     }
 }
 
-/// What is asked of a label, beside what the pool and its machines leave for it.
-fn label_clash(greedy: &Greedy<'_, '_>, template: usize, key: Key, wanted: &Requirements) -> Clash {
+fn taint_obstacles(taints: &[Taint], tolerations: &[Toleration]) -> impl Iterator<Item = Obstacle> {
+    untolerated(taints, tolerations).map(|taint| Obstacle::Taint(taint.clone()))
+}
+
+/// What is asked of a label, beside what the pool and the machines that are left have for it.
+fn label_clash(greedy: &Greedy<'_, '_>, template: usize, key: Key, wanted: &Requirements, left: &Left<'_>) -> Clash {
     let world = greedy.world;
     let name = world.words.key_name(key);
     let wanted = only(wanted, name);
@@ -353,63 +370,91 @@ fn label_clash(greedy: &Greedy<'_, '_>, template: usize, key: Key, wanted: &Requ
     if let Some(clash) = world.templates[template].pool.template.requirements.clash(&wanted, undefined) {
         return clash;
     }
-    let template = &world.templates[template];
-    let mut offered = world.machines.states_of(key, &template.machines);
-    offered.keep(&template.states[key]);
+    let offered = offered(greedy, key, left);
     let values: Vec<&str> =
         offered.iter().filter_map(|state| world.words.value(key, state)).map(|value| &**value).collect();
     let incoming = wanted.get(name).cloned().unwrap_or_else(Requirement::exists);
     Clash::NoCommonValue { key: name.clone(), incoming, existing: Requirement::new(Operator::In, values) }
 }
 
-/// How much the largest machine that would suit otherwise has left beside its daemons.
+/// What a label can be on the machines that are left, each in the ways in which it is sold.
+fn offered(greedy: &Greedy<'_, '_>, key: Key, left: &Left<'_>) -> Bits {
+    let (world, outlook) = (greedy.world, greedy.outlooks.borrow().get(left.outlook).clone());
+    let name = world.words.key_name(key);
+    let is_on_sale = !left.aside.contains(&Constraint::Offerings);
+    let mut offered = Bits::empty(world.words.state_count(key));
+    for machine in left.machines.iter().map(|machine| &world.machines.all[machine]) {
+        let mut own = outlook.states[key].clone();
+        if let Some(requirement) = machine.instance_type.requirements.get(name) {
+            own.keep(&world.words.states(key, requirement));
+        }
+        let ways = machine.sales.iter().filter(|sale| is_on_sale && outlook.shapes.contains(sale.shape));
+        for sale in ways {
+            let mut sold = own.clone();
+            world.machines.keep_shape(sale.shape, key, &mut sold);
+            offered.add_all(&sold);
+        }
+        if !is_on_sale {
+            offered.add_all(&own);
+        }
+    }
+    offered
+}
+
+/// What fails of the place for volumes that fails in the fewest labels; `None` when one place suits.
+fn unmet_place(rung: &Rung, holds: impl Fn(&Mask) -> bool) -> Option<(&Requirements, Vec<&Mask>)> {
+    let unmet = rung.places.iter().map(|place| {
+        let unmet: Vec<&Mask> = place.masks.iter().filter(|mask| !holds(mask)).collect();
+        (&place.requirements, unmet)
+    });
+    unmet.min_by_key(|(_, unmet)| unmet.len()).filter(|(_, unmet)| !unmet.is_empty())
+}
+
+/// How much is left beside its daemons on the machine that comes closest in everything that is set aside.
 fn resource_obstacle(
     greedy: &Greedy<'_, '_>,
-    class: usize,
-    template: usize,
+    (class, template): (usize, usize),
     axis: usize,
-    set: &[Constraint],
+    left: &Left<'_>,
 ) -> Obstacle {
-    let world = greedy.world;
-    let resource = world.machines.axes()[axis].clone();
-    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
-    let room = |machine: usize| {
-        let daemons = world.templates[template].daemons.iter().find(|group| group.machines.contains(machine));
-        world.machines.all[machine].allocatable.get(&resource) - daemons.map_or(0, |group| group.requests[axis])
+    let (axes, wanted) = (greedy.world.machines.axes(), &greedy.classes[class].requests);
+    let room = |machine: usize| greedy.world.templates[template].room(machine, axes.len());
+    // In millionths of what is wanted, so that amounts of different kinds add up.
+    let shortage = |machine: &usize| -> i128 {
+        let aside = (0..axes.len()).filter(|axis| left.aside.contains(&Constraint::Resource(*axis)));
+        let missing = |axis: usize| (i128::from(wanted[axis]) - i128::from(room(*machine)[axis])).max(0);
+        aside.map(|axis| missing(axis) * 1_000_000 / i128::from(wanted[axis].max(1))).sum()
     };
-    let available = suited.iter().map(room).max().unwrap_or(0);
-    Obstacle::Resource { resource, wanted: greedy.classes[class].requests[axis], available }
+    let closest = left.machines.iter().min_by_key(shortage);
+    let available = closest.map_or(0, |machine| room(machine)[axis]);
+    Obstacle::Resource { resource: axes[axis].clone(), wanted: wanted[axis], available }
 }
 
-fn attachment_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
-    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
-    let volumes = &greedy.classes[class].pod.wants.volumes.attached;
-    let limits = suited.iter().map(|machine| &greedy.world.machines.all[machine].instance_type.attach_limits);
-    let overfull = limits.filter_map(|limits| first_overfull(&Default::default(), volumes, limits));
-    let best = overfull.max_by_key(|(_, _, limit)| *limit);
-    best.map_or(Obstacle::NoInstanceType, |(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit })
+/// The ports that daemons hold, on the machines where they hold the fewest.
+fn port_obstacles(greedy: &Greedy<'_, '_>, (class, template): (usize, usize), left: &Left<'_>) -> Vec<Obstacle> {
+    let wanted = &greedy.classes[class].pod.wants.ports;
+    let groups = greedy.world.templates[template].daemons.iter();
+    let possible = groups.filter(|group| group.machines.intersects(&left.machines));
+    let held = possible.map(|group| port_clashes(wanted, &group.ports).collect::<Vec<_>>());
+    held.min_by_key(Vec::len).unwrap_or_default()
 }
 
-fn limit_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
-    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
-    let broken: Option<BrokenLimit> = greedy.limits.broken_by(greedy.world, template, &suited);
-    broken.map_or(Obstacle::NoInstanceType, Obstacle::Limit)
+/// The drivers that are full on the machine that comes closest.
+fn attachment_obstacles(greedy: &Greedy<'_, '_>, class: usize, left: &Left<'_>) -> Vec<Obstacle> {
+    let (none, volumes) = (Attachments::new(), &greedy.classes[class].pod.wants.volumes.attached);
+    let limits = left.machines.iter().map(|machine| &greedy.world.machines.all[machine].instance_type.attach_limits);
+    let full = limits.map(|limits| overfull(&none, volumes, limits).collect::<Vec<_>>());
+    let beyond = |full: &Vec<(_, u32, u32)>| full.iter().map(|(_, would_be, limit)| u64::from(would_be - limit)).sum();
+    let closest = full.min_by_key(|full| -> (usize, u64) { (full.len(), beyond(full)) }).unwrap_or_default();
+    closest.into_iter().map(|(driver, would_be, limit)| Obstacle::Attachments { driver, would_be, limit }).collect()
 }
 
-fn min_values_obstacle(greedy: &Greedy<'_, '_>, class: usize, template: usize, set: &[Constraint]) -> Obstacle {
-    let suited = machines_without(greedy, class, template, set).unwrap_or_default();
-    let unmet = unmet(greedy.world, &greedy.world.templates[template].min_values, &suited);
-    unmet.map_or(Obstacle::NoInstanceType, |(key, wanted, found)| Obstacle::MinValues {
-        key: greedy.world.words.key_name(key).clone(),
-        wanted,
-        found,
+/// Each port that is taken, with the first that takes it.
+fn port_clashes(wanted: &[HostPort], held: &[HostPort]) -> impl Iterator<Item = Obstacle> {
+    wanted.iter().filter_map(|port| {
+        let other = held.iter().find(|other| port.conflicts_with(other))?;
+        Some(Obstacle::Port { wanted: port.clone(), held: other.clone() })
     })
-}
-
-fn port_clash(wanted: &[model::pod::HostPort], held: &[model::pod::HostPort]) -> Option<Obstacle> {
-    let pairs = wanted.iter().flat_map(|port| held.iter().map(move |other| (port, other)));
-    let mut clashes = pairs.filter(|(port, other)| port.conflicts_with(other));
-    clashes.next().map(|(port, other)| Obstacle::Port { wanted: port.clone(), held: other.clone() })
 }
 
 /// What a rule about other pods says, at a spot or wherever a machine may come.

@@ -41,15 +41,16 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>, cancel: &AtomicBool) -> Plan {
     greedy.claims.iter().for_each(|claim| sharers[claim.template] += 1);
     for number in 0..greedy.claims.len() {
         let mut draft = spelled_out(&greedy, &greedy.claims[number], &counted);
-        draft.settle_offerings(greedy.world);
-        let mut listing = listings.of(greedy.world, &draft);
         let template = draft.claim.template;
+        // Offerings that the pool cannot pay for are to be left out like those that are too small.
+        greedy.limits.keep_share(&draft.claim, &mut draft.machines, sharers[template]);
+        draft.settle_offerings(greedy.world);
+        let listing = listings.of(greedy.world, &draft);
         if greedy.limits.has_resources(template) {
             // Only what is listed counts against limits.
             draft.keep_types(greedy.world, &listing);
-            greedy.limits.settle(&mut draft.claim, &mut draft.machines, sharers[template]);
+            greedy.limits.charge(&mut draft.claim, draft.machines.iter());
             sharers[template] -= 1;
-            listing = listings.of(greedy.world, &draft);
         }
         listed.push((draft, listing));
     }

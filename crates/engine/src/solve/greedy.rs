@@ -19,7 +19,7 @@ use super::outlook::{OutlookId, Outlooks, Step, Stock};
 use super::reserve::Reservations;
 use super::rooms::Rooms;
 use super::sites::Taken;
-use super::topology::{Ground, Spot, Topology, Weighed};
+use super::topology::{Ground, Moment, Spot, Topology, Weighed};
 use super::world::World;
 
 /// How many of the latest claims are asked whether they can grow for less than a new one costs.
@@ -249,6 +249,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
                 Outcome::Seated => return Ok(true),
                 Outcome::Refused if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
                 Outcome::Refused => {}
+                Outcome::Deferred if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
                 // Giving up a wish, or going to another pool, would waste what is reserved.
                 Outcome::Deferred => {
                     self.deferred[class] = true;
@@ -390,10 +391,14 @@ impl<'w, 'a> Greedy<'w, 'a> {
     pub(super) fn join(&mut self, bid: Bid, number: usize, narrowing: Narrowing) {
         let claim = &mut self.claims[number];
         if narrowing.outlook != claim.outlook {
-            let outlooks = self.outlooks.borrow();
-            let (before, after) = (outlooks.get(claim.outlook), outlooks.get(narrowing.outlook));
+            let [before, after] = [claim.outlook, narrowing.outlook].map(|id| self.outlooks.borrow().get(id).clone());
             let place = self.world.sites.len() + number;
-            self.topology.reshape(place, claim.template, Some(&before.states), &after.states);
+            let spot = Spot { place, ground: Ground::Template(claim.template), states: &after.states };
+            let (was, is) = (claim.outlook, narrowing.outlook);
+            self.topology.reshape(&spot, Some(&before.states), |moment, key| {
+                let outlook = if moment == Moment::Before { was } else { is };
+                self.outlooks.borrow_mut().domains(self.world, outlook, key)
+            });
         }
         let held = claim.held.clone();
         claim.admit(bid.pod, &self.classes[bid.class], narrowing);
@@ -445,7 +450,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
     pub(super) fn open(&mut self, bid: Bid, claim: Claim) {
         let place = self.world.sites.len() + self.claims.len();
         let outlook = self.outlooks.borrow().get(claim.outlook).clone();
-        self.topology.reshape(place, claim.template, None, &outlook.states);
+        let spot = Spot { place, ground: Ground::Template(claim.template), states: &outlook.states };
+        let domains = |_, key| self.outlooks.borrow_mut().domains(self.world, claim.outlook, key);
+        self.topology.reshape(&spot, None, domains);
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
         let axes = self.world.machines.axes().len();
         let room = self.world.templates[claim.template].room(claim.goal, axes);
@@ -526,6 +533,8 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     fn seated_at(&mut self, bid: Bid, seat: Seat) {
         self.seats[bid.pod] = Some(seat);
+        // Others of the class who still wait will be asked again and say so.
+        self.deferred[bid.class] = false;
         self.rungs[bid.pod] = bid.rung;
         self.order.push(bid.pod);
         let class = &self.classes[bid.class];

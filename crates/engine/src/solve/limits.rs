@@ -34,9 +34,11 @@ struct Left {
 /// What a node counts against its pool: its capacity, or the most that it may turn out to have.
 fn largest(node: &Node) -> Resources {
     match &node.progress {
-        Progress::Unlaunched { types, .. } => {
-            types.iter().fold(Resources::default(), |most, instance_type| most.max(&instance_type.capacity))
-        }
+        Progress::Unlaunched { types, .. } => types.iter().fold(Resources::default(), |most, instance_type| {
+            let special = instance_type.offerings.iter().filter(|offering| offering.capacity_override.is_some());
+            let most = most.max(&instance_type.capacity);
+            special.fold(most, |most, offering| most.max(&instance_type.capacity_of(offering)))
+        }),
         _ => node.capacity.clone(),
     }
 }
@@ -58,7 +60,7 @@ impl Limits {
             let count = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
             let limits = &template.pool.limits;
             let column = |(axis, _): &(Resource, i64)| {
-                world.machines.all.iter().map(|machine| machine.instance_type.capacity.get(axis)).collect()
+                world.machines.all.iter().map(|machine| machine.capacity.get(axis)).collect()
             };
             let capacities: Vec<Vec<i64>> = limits.resources.iter().map(column).collect();
             let largest = |column: &Vec<i64>| template.machines.iter().map(|machine| column[machine]).max();
@@ -104,26 +106,26 @@ impl Limits {
         }
     }
 
-    /// The limit that a new claim would break whichever of these machines it became.
-    pub(crate) fn broken_by(&self, world: &World<'_>, template: usize, machines: &Bits) -> Option<BrokenLimit> {
+    /// The limits that a new claim would break if it became the one of these machines that goes beyond them least.
+    pub(crate) fn broken_by(&self, world: &World<'_>, template: usize, machines: &Bits) -> Vec<BrokenLimit> {
         let (left, limits) = (&self.left[template], &world.templates[template].pool.limits);
         if let (Some(limit), Some(nodes)) = (limits.nodes, left.nodes)
             && nodes < 1
         {
-            return Some(BrokenLimit {
-                resource: "nodes".into(),
-                limit,
-                would_be: limit.saturating_sub(nodes).saturating_add(1),
-            });
+            let would_be = limit.saturating_sub(nodes).saturating_add(1);
+            return vec![BrokenLimit { resource: "nodes".into(), limit, would_be }];
         }
-        let axes = left.resources.iter().zip(&limits.resources);
-        let broken = axes.filter_map(|((axis, left), (_, limit))| {
-            let smallest =
-                machines.iter().map(|machine| world.machines.all[machine].instance_type.capacity.get(axis)).min()?;
-            let would_be = limit.saturating_sub(*left).saturating_add(smallest);
-            (would_be > *limit).then(|| BrokenLimit { resource: axis.name().into(), limit: *limit, would_be })
-        });
-        broken.into_iter().next()
+        let broken = |machine: usize| -> Vec<BrokenLimit> {
+            let axes = left.resources.iter().zip(&limits.resources).zip(left.capacities.iter());
+            let would_be = axes.map(|(((axis, left), (_, limit)), column)| {
+                (axis, *limit, limit.saturating_sub(*left).saturating_add(column[machine]))
+            });
+            let broken = would_be.filter(|(_, limit, would_be)| would_be > limit);
+            broken
+                .map(|(axis, limit, would_be)| BrokenLimit { resource: axis.name().into(), limit, would_be })
+                .collect()
+        };
+        machines.iter().map(broken).min_by_key(|broken| (broken.len(), excess(broken))).unwrap_or_default()
     }
 
     /// Whether a template's pool has any limit.
@@ -178,9 +180,9 @@ impl Limits {
         !is_broken
     }
 
-    /// Settles the final list of a claim, charged at its largest: what it is charged with already, and its share of what is left
-    /// over, so that the first of many claims does not leave the last without a choice.
-    pub(crate) fn settle(&mut self, claim: &mut Claim, machines: &mut Bits, sharers: i64) {
+    /// Keeps the machines that a claim may list in the end: those within what it is charged with already and its share of what
+    /// is left over, so that the first of many claims does not leave the last without a choice.
+    pub(crate) fn keep_share(&self, claim: &Claim, machines: &mut Bits, sharers: i64) {
         let left = &self.left[claim.template];
         for (number, (_, amount)) in left.resources.iter().enumerate() {
             let own = claim.charged.as_ref().map_or(0, |charged| charged[number]);
@@ -189,6 +191,13 @@ impl Limits {
                 machines.retain(|machine| left.capacities[number][machine] <= most);
             }
         }
-        self.charge(claim, machines.iter());
     }
+}
+
+/// How far limits are exceeded, in millionths of each.
+fn excess(broken: &[BrokenLimit]) -> i128 {
+    let part = |broken: &BrokenLimit| {
+        (i128::from(broken.would_be) - i128::from(broken.limit)) * 1_000_000 / i128::from(broken.limit.max(1))
+    };
+    broken.iter().map(part).sum()
 }

@@ -13,7 +13,7 @@ use super::bits::Bits;
 use super::catalogue::Sale;
 use super::claims::Claim;
 use super::greedy::Greedy;
-use super::lift::Lift;
+use super::lift::{Constraint, Lift};
 use super::words::Key;
 use super::world::World;
 
@@ -90,14 +90,19 @@ impl Greedy<'_, '_> {
         if !self.limits.has_resources(claim.template) {
             return Vec::new();
         }
-        if claim.min_values.is_empty() || self.world.snapshot.policy.min_values == MinValuesPolicy::BestEffort {
+        let is_strict = self.world.snapshot.policy.min_values == MinValuesPolicy::Strict;
+        let minimums: &[(Key, u32)] = if is_strict { &claim.min_values } else { &[] };
+        // The cheapest machine of all may be one that the claim cannot name: sold from a reservation that others hold, or in
+        // one way that is too small.
+        let is_plain = self.world.reservations.is_empty() && !self.world.machines.has_twins;
+        if minimums.is_empty() && is_plain {
             return self.cheapest(claim).map(|step| step.machine).into_iter().collect();
         }
-        let lift = Lift::default();
+        let lift = if is_strict { Lift::default() } else { Lift::of(&[Constraint::MinValues]) };
         let machines = self.view(&lift).machines_for(claim, None, claim.outlook);
         let outlook = self.outlooks.borrow().get(claim.outlook).clone();
         let listed = listed(self.world, Some(&claim.held), &outlook.states, &machines);
-        cheapest_that_meet(self.world, &claim.min_values, &listed)
+        cheapest_that_meet(self.world, minimums, &listed)
     }
 }
 

@@ -6,11 +6,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::bits::Bits;
 use super::claims::{Claim, View};
 use super::greedy::{Greedy, Habits};
 use super::lift::{Constraint, Lift};
 use super::outlook::Stock;
-use super::topology::{Ground, Spot};
+use super::topology::{Ground, Rule, Spot, Weighed};
 
 /// Most attempts; each is a whole plan.
 const MOST_ATTEMPTS: u64 = 400;
@@ -28,12 +29,15 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
     let mut best = first.seated();
     let mut habits = first.habits.clone();
     let mut left: Vec<bool> = first.seats.iter().map(Option::is_none).collect();
-    let mut has_hope = first.has_hope(most, &mut steps);
+    // Beginning anew clears counters and memories of all of these, which is work as well.
+    let fresh = (first.world.pods.len() + first.world.sites.len() + first.topology.groups.len()) as u64;
+    let mut has_hope = first.has_hope(most, &mut steps, cancel);
     let mut kept = first;
     for attempt in 0..MOST_ATTEMPTS {
-        if steps >= most || cancel.load(Ordering::Relaxed) || !has_hope {
+        if steps.saturating_add(fresh) > most || cancel.load(Ordering::Relaxed) || !has_hope {
             break;
         }
+        steps += fresh;
         habits = next_habits(habits, &left, attempt);
         let mut next = kept.again(most - steps, habits.clone());
         let is_complete = next.run(cancel).is_ok();
@@ -42,7 +46,7 @@ pub(crate) fn improved<'w, 'a>(first: Greedy<'w, 'a>, effort: u64, cancel: &Atom
         // Half a plan may seat more important pods and none of the others.
         if is_complete && next.seated() > best {
             best = next.seated();
-            has_hope = next.has_hope(most, &mut steps);
+            has_hope = next.has_hope(most, &mut steps, cancel);
             kept = next;
         }
     }
@@ -62,20 +66,32 @@ impl Greedy<'_, '_> {
     /// Whether some pod without a seat has none because of other pods of the plan, not because of what it asks. Each place
     /// that is looked at is a step.
     /// Pods that wait for reserved machines get them in the next pass; nobody makes room for them by going elsewhere.
-    fn has_hope(&self, most: u64, steps: &mut u64) -> bool {
+    fn has_hope(&self, most: u64, steps: &mut u64, cancel: &AtomicBool) -> bool {
         if self.deferred.contains(&true) {
             return false;
         }
         let mut looked: Vec<bool> = vec![false; self.classes.len()];
-        (0..self.seats.len()).filter(|pod| self.seats[*pod].is_none()).any(|pod| {
+        let mut left = (0..self.seats.len()).filter(|pod| self.seats[*pod].is_none()).peekable();
+        if left.peek().is_none() {
+            return false;
+        }
+        let coming: Bits = self.classes.iter().flat_map(|class| class.footprint.counted_in.iter().copied()).collect();
+        let mut may_look = || {
+            let is_allowed = *steps < most && !cancel.load(Ordering::Relaxed);
+            *steps += u64::from(is_allowed);
+            is_allowed
+        };
+        left.any(|pod| {
             let class = self.class_of[pod];
-            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class, most, steps)
+            !std::mem::replace(&mut looked[class], true) && self.would_fit_alone(class, &coming, &mut may_look)
         })
     }
 
-    /// Whether a pod of this class would fit somewhere if nobody else of the plan were there. Company may come, and spreads
-    /// may even out; but who must keep away from a pod that stands already will have to in every plan.
-    fn would_fit_alone(&self, number: usize, most: u64, steps: &mut u64) -> bool {
+    /// Whether a pod of this class would fit somewhere if nobody else of the plan were there and nothing of the limits were
+    /// spent on it. Company that is asked for may come, and spreads may even out; but company that nobody asks for will not, and
+    /// who must keep away from a pod that stands already will have to in every plan. `coming` are the groups that count pods of the
+    /// question.
+    fn would_fit_alone(&self, number: usize, coming: &Bits, may_look: &mut impl FnMut() -> bool) -> bool {
         let class = &self.classes[number];
         if class.pod.wants.has_resource_claims {
             return false;
@@ -83,28 +99,29 @@ impl Greedy<'_, '_> {
         let last = class.least_demanding();
         let rung = &class.rungs[last];
         let mut aside = vec![Constraint::Domains];
-        let about_others = rung.rules.iter().enumerate().filter(|(_, rule)| !rule.is_distance());
+        let may_change = |rule: &Rule| match rule {
+            Rule::Spread { .. } => true,
+            Rule::Near { group, .. } => coming.contains(*group),
+            Rule::Far { .. } | Rule::Unwanted { .. } => false,
+        };
+        let about_others = rung.rules.iter().enumerate().filter(|(_, rule)| may_change(rule));
         aside.extend(about_others.map(|(number, _)| Constraint::Rule(number)));
         let lift = Lift::of(&aside);
         let candidate = self.candidate(number, last, self.claims.len());
-        let view = View { topology: &self.start.0, ..self.view(&lift) };
-        let has_steps = |steps: &mut u64| {
-            let is_allowed = *steps < most;
-            *steps += u64::from(is_allowed);
-            is_allowed
-        };
+        let view = View { topology: &self.start.0, limits: &self.start.1, ..self.view(&lift) };
         let takes = |template: usize| {
             let claim = Claim::new(self.world, &self.outlooks, template, Stock::OnSale);
             claim.is_some_and(|claim| view.narrow(&claim, candidate).is_ok())
         };
-        let distances = || rung.rules.iter().chain(&class.unwanted).filter(|rule| rule.is_distance());
+        let lasting = rung.rules.iter().chain(&class.unwanted).filter(|rule| !may_change(rule));
+        let lasting: Vec<Weighed<'_>> = lasting.map(|rule| self.start.0.weighed(rule)).collect();
         let holds = |site: usize| {
             let spot = Spot { place: site, ground: Ground::Site(site), states: &self.world.sites[site].states };
-            distances().all(|rule| self.start.0.holds(rule, &spot))
+            lasting.iter().all(|rule| rule.holds(&self.start.0, &spot))
         };
         let suits = |site: usize| self.world.sites[site].suits(class, rung, &self.world.sites[site].start);
-        (0..self.world.templates.len()).any(|template| has_steps(steps) && takes(template))
-            || (0..self.world.sites.len()).any(|site| has_steps(steps) && suits(site) && holds(site))
+        (0..self.world.templates.len()).any(|template| may_look() && takes(template))
+            || (0..self.world.sites.len()).any(|site| may_look() && suits(site) && holds(site))
     }
 
     /// How many pods are seated, by priority, most important first.

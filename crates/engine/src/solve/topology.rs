@@ -5,19 +5,22 @@
 //! any other key it is a state of the label.
 
 mod group;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use model::ids::Namespace;
-use model::labels::Labels;
+use model::labels::{HOSTNAME, Labels};
 use model::pod::{Life, Pod};
 use model::topology::{PodTerm, Policy, Spread};
 
 use self::group::{Company, Counter, Group, Identity, Reliance};
 use super::bits::Bits;
 use super::hash::Known;
+use super::outlook::Domain;
 use super::reach::Reach;
 use super::sites::Standing;
 use super::wishes::{Domains, Wish};
@@ -58,11 +61,22 @@ pub(crate) struct Topology {
     relying: Vec<GroupId>,
 }
 
+/// The groups of one pod's spreads, by where each stands in memory.
+#[derive(Default)]
+pub(crate) struct SpreadGroups(BTreeMap<*const Spread, GroupId>);
+
 /// Where a pod stands: a place, and the state of each label that a group asks for.
 pub(crate) struct Spot<'s> {
     pub(crate) place: usize,
     pub(crate) ground: Ground,
     pub(crate) states: &'s [Bits],
+}
+
+/// When a claim was as it is spoken of: before a pod joined it, or after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    After,
 }
 
 /// What a place stands on.
@@ -96,11 +110,34 @@ impl Topology {
         id
     }
 
-    /// The rules of one rung, given what the pod could reach.
-    pub(crate) fn rules(&mut self, world: &World<'_>, pod: &Pod, wish: &Wish<'_>, reach: &Reach) -> Vec<Rule> {
+    /// The groups of a pod's spreads. What nodes they count may be told by thousands of terms, so they are found once for all
+    /// rungs, of which there may be thousands too.
+    pub(crate) fn spread_groups(&mut self, world: &World<'_>, pod: &Pod, spreads: &[&Spread]) -> SpreadGroups {
+        let identity = |spread: &Spread| Identity::Spread {
+            key: spread.key.clone(),
+            namespace: pod.namespace().clone(),
+            selector: spread.selector.clone(),
+            nodes: (spread.node_affinity == Policy::Honor)
+                .then(|| (pod.wants.selector.clone(), pod.wants.terms.clone())),
+            tolerations: (spread.node_taints == Policy::Honor).then(|| pod.wants.tolerations.clone()),
+            beside: other_keys(pod, spread),
+        };
+        let groups = spreads.iter().map(|spread| (std::ptr::from_ref(*spread), self.group(world, identity(spread))));
+        SpreadGroups(groups.collect())
+    }
+
+    /// The rules of one rung, given the groups of the pod's spreads and what it could reach.
+    pub(crate) fn rules(
+        &mut self,
+        world: &World<'_>,
+        pod: &Pod,
+        wish: &Wish<'_>,
+        (spreads, reach): (&SpreadGroups, &Reach),
+    ) -> Vec<Rule> {
         let mut rules = Vec::new();
         for spread in &wish.spread {
-            rules.push(self.spread_rule(world, pod, spread, reach, wish.domains));
+            let group = spreads.0[&std::ptr::from_ref(*spread)];
+            rules.push(self.spread_rule(world, pod, (spread, group), reach, wish.domains));
         }
         let is_own_company = wish.together.iter().all(|term| term.selects(pod.namespace(), &pod.labels));
         // All terms name the same company, so a key that several of them speak of is asked about once.
@@ -123,16 +160,14 @@ impl Topology {
         rules
     }
 
-    fn spread_rule(&mut self, world: &World<'_>, pod: &Pod, spread: &Spread, reach: &Reach, domains: Domains) -> Rule {
-        let honors_nodes = spread.node_affinity == Policy::Honor;
-        let identity = Identity::Spread {
-            key: spread.key.clone(),
-            namespace: pod.namespace().clone(),
-            selector: spread.selector.clone(),
-            nodes: honors_nodes.then(|| (pod.wants.selector.clone(), pod.wants.terms.clone())),
-            tolerations: (spread.node_taints == Policy::Honor).then(|| pod.wants.tolerations.clone()),
-        };
-        let group = self.group(world, identity);
+    fn spread_rule(
+        &self,
+        world: &World<'_>,
+        pod: &Pod,
+        (spread, group): (&Spread, GroupId),
+        reach: &Reach,
+        domains: Domains,
+    ) -> Rule {
         let mut universe = Bits::default();
         if let Some(key) = self.groups[group].key {
             universe = match domains {
@@ -163,10 +198,19 @@ impl Topology {
         groups.filter(|(_, group)| group.identity.selects(namespace, labels)).map(|(id, _)| id).collect()
     }
 
-    /// Makes the groups of pods that stand already: their required distance binds newcomers too, until they are gone.
+    /// Makes the groups of pods that stand already: their required distance binds newcomers too, until they are gone. Distance
+    /// from nobody who is asked about is no group; clusters are full of it.
     pub(crate) fn meet_standing(&mut self, world: &World<'_>) {
-        for standing in &world.standing {
-            self.owned(world, standing.pod);
+        let mut known: Known<&PodTerm, ()> = Known::default();
+        let selects = |term: &PodTerm| world.kinds.first.iter().any(|pod| term.selects(pod.namespace(), &pod.labels));
+        for term in world.standing.iter().flat_map(|standing| &standing.pod.wants.apart) {
+            if known.get(&term).is_some() {
+                continue;
+            }
+            known.add(term, ());
+            if selects(term) {
+                self.group(world, Identity::Far { term: term.clone() });
+            }
         }
     }
 
@@ -180,7 +224,7 @@ impl Topology {
             let footprint = match known.get(&kind) {
                 Some(footprint) => footprint.clone(),
                 None => {
-                    let footprint = Rc::new(self.footprint_of_standing(world, pod));
+                    let footprint = Rc::new(self.footprint_of_standing(pod));
                     known.add(kind, footprint.clone());
                     footprint
                 }
@@ -192,8 +236,9 @@ impl Topology {
         self.standing = Rc::new(footprints);
     }
 
-    fn footprint_of_standing(&mut self, world: &World<'_>, pod: &Pod) -> Footprint {
-        let owns = self.owned(world, pod);
+    fn footprint_of_standing(&self, pod: &Pod) -> Footprint {
+        let own = pod.wants.apart.iter().map(|term| Identity::Far { term: term.clone() });
+        let owns = own.filter_map(|identity| self.index.get(&Rc::new(identity)).copied()).collect();
         let mut counted_in = self.counting(pod.namespace(), &pod.labels);
         // A pod that is told to end still keeps others away, but its place in a spread is free.
         counted_in.retain(|id| pod.life == Life::Active || !self.groups[*id].is_spread());
@@ -203,7 +248,7 @@ impl Topology {
     /// Adds a pod to the counters.
     pub(crate) fn add(&mut self, footprint: &Footprint, spot: &Spot<'_>) {
         for id in &footprint.counted_in {
-            self.groups[*id].total += 1;
+            self.groups[*id].meet(spot);
             if self.groups[*id].counts_at(spot) {
                 self.groups[*id].bump(spot, Counter::Selected);
             }
@@ -273,36 +318,33 @@ impl Topology {
         })
     }
 
-    /// Tells every spread what domains a claim may stand for now, instead of before.
-    pub(crate) fn reshape(&mut self, place: usize, template: usize, before: Option<&[Bits]>, after: &[Bits]) {
+    /// Tells every spread what domains a claim may stand for now, instead of before: those that its label can come to on a
+    /// machine that is on sale.
+    pub(crate) fn reshape(
+        &mut self,
+        spot: &Spot<'_>,
+        before: Option<&[Bits]>,
+        mut find: impl FnMut(Moment, Key) -> Rc<[Domain]>,
+    ) {
+        // Most spreads are by the same label.
+        let mut latest: [Option<(Key, Rc<[Domain]>)>; 2] = [None, None];
+        let mut domains = |moment: Moment, key: Key| {
+            let latest = &mut latest[moment as usize];
+            let known = latest.take().filter(|(of, _)| *of == key).map(|(_, domains)| domains);
+            let domains = known.unwrap_or_else(|| find(moment, key));
+            *latest = Some((key, domains.clone()));
+            domains
+        };
         for group in self.groups.iter_mut().filter(|group| group.is_spread()) {
             let Some(key) = group.key else {
-                group.set_host(&Spot { place, ground: Ground::Template(template), states: after });
+                group.set_host(spot);
                 continue;
             };
-            let counts =
-                |states: &[Bits]| group.counts_at(&Spot { place: 0, ground: Ground::Template(template), states });
-            let surely = |states: &[Bits]| {
-                group.surely_counts_at(&Spot { place: 0, ground: Ground::Template(template), states })
-            };
-            let was = before.filter(|states| counts(states));
-            let (is, is_sure) = (counts(after), surely(after));
-            if let Some(before) = was {
-                before[key].iter().for_each(|state| group.claims[state] -= 1);
+            if let Some(states) = before {
+                group.note_claim(&Spot { states, ..*spot }, &domains(Moment::Before, key), |claims| *claims -= 1);
             }
-            if is {
-                after[key].iter().for_each(|state| group.claims[state] += 1);
-            }
-            // Labels only get narrower, so what is settled stays as it is.
-            if is_sure {
-                group.settled.add_all(&after[key]);
-            }
+            group.note_claim(spot, &domains(Moment::After, key), |claims| *claims += 1);
         }
-    }
-
-    /// Whether a rule holds on a spot whose labels are settled.
-    pub(crate) fn holds(&self, rule: &Rule, spot: &Spot<'_>) -> bool {
-        self.weighed(rule).holds(self, spot)
     }
 
     pub(crate) fn holds_on_host(&self, rule: &Rule, place: usize) -> bool {
@@ -390,6 +432,13 @@ impl<'r> Weighed<'r> {
             Self::Label { key, allowed, .. } => spot.states[*key].is_subset(allowed),
         }
     }
+}
+
+/// The labels that the pod's other spreads of the same mode count by: the scheduler counts a node only if it has them all. Every
+/// node has a hostname.
+fn other_keys(pod: &Pod, spread: &Spread) -> BTreeSet<Arc<str>> {
+    let others = pod.wants.spread.iter().filter(|other| other.mode == spread.mode && other.key != spread.key);
+    others.map(|other| &other.key).filter(|key| ***key != *HOSTNAME).cloned().collect()
 }
 
 impl Rule {

@@ -204,12 +204,16 @@ fn stand_ins(seen: &Seen, base: &Entry) -> BTreeSet<Arc<str>> {
     let mut found: BTreeSet<i64> = BTreeSet::new();
     for (index, start) in starts.iter().enumerate() {
         let end = starts.get(index + 1).map_or(i64::MAX, |next| next - 1);
-        found.extend(known.range(*start..=end).next().copied().or_else(|| (*start..=end).find(is_unnamed)));
+        // A label has no sign, so there is no number below nothing.
+        let start = (*start).max(0);
+        if start <= end {
+            found.extend(known.range(start..=end).next().copied().or_else(|| (start..=end).find(is_unnamed)));
+        }
     }
     // The piece below the first cut has no first number; count down from the cut.
     if let Some(last) = starts.first().and_then(|first| first.checked_sub(1)) {
         let named = seen.values.len() + base.values.len();
-        let below = (0..=named as i64).map(|step| last.saturating_sub(step));
+        let below = (0..=named as i64).map(|step| last.saturating_sub(step)).take_while(|number| *number >= 0);
         found.extend(known.range(..=last).next_back().copied().or_else(|| below.into_iter().find(is_unnamed)));
     }
     found.iter().map(|number| Arc::from(number.to_string())).collect()

@@ -19,7 +19,7 @@ use super::kinds::Kinds;
 use super::machines::Machines;
 use super::reserve::Reservations;
 use super::sites::{Site, Standing, terms};
-use super::words::{ABSENT, Dictionary, Key, Words};
+use super::words::{ABSENT, Dictionary, Key, OTHER, Words};
 
 /// Everything that does not change while a question is answered.
 pub(crate) struct World<'a> {
@@ -151,6 +151,8 @@ impl<'a> World<'a> {
         let daemons = self.daemon_groups(pool, &states, &machines);
         let room = self.room(&daemons);
         let axes = self.machines.axes().len();
+        // Where daemons alone ask for more than there is, they could never run, whatever pods leave them.
+        machines.retain(|machine| room[machine * axes..(machine + 1) * axes].iter().all(|left| *left >= 0));
         let columns = (0..axes).map(|axis| room.iter().skip(axis).step_by(axes).copied().collect()).collect();
         (!machines.is_empty()).then_some(Template { pool, states, machines, daemons, room, columns, min_values })
     }
@@ -168,12 +170,14 @@ impl<'a> World<'a> {
     }
 
     /// On a node that does not exist yet a well-known label is open; any other that the pool does not name will not be there.
+    /// Its name will be one that nobody knows: whoever asks for a host by name means one that is there.
     pub(super) fn template_states(&self, requirements: &Requirements) -> Vec<Bits> {
         let states = |key: Key| {
             let name = self.words.key_name(key);
             match requirements.get(name) {
                 Some(requirement) => self.words.states(key, requirement),
-                None if self.snapshot.well_known.contains(name) || **name == *HOSTNAME => self.words.everything(key),
+                None if **name == *HOSTNAME => self.words.just(key, OTHER),
+                None if self.snapshot.well_known.contains(name) => self.words.everything(key),
                 None => self.words.just(key, ABSENT),
             }
         };

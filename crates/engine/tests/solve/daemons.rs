@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use model::instance::InstanceType;
 use model::labels::{INITIALIZED, REGISTERED};
 use model::node::Progress;
@@ -32,6 +34,20 @@ fn daemon_cpu(world: &World) -> i64 {
 
 fn port_80() -> HostPort {
     HostPort { ip: "".into(), port: 80, protocol: Protocol::Tcp }
+}
+
+#[test]
+fn a_machine_that_cannot_hold_its_daemons_is_not_bought() {
+    let small = || shape("small").with("memory", 512 * MI).build();
+    let large = || shape("large").build();
+    let world = |types: Vec<Arc<InstanceType>>| {
+        let hungry =
+            |daemon: &mut model::snapshot::Daemon| daemon.requests = daemon.requests.clone().with("memory", GI);
+        world(vec![pool("p").types(types)]).daemon("hungry", hungry)
+    };
+    let only_cpu = || vec![pod("a").asks("cpu", 100)];
+    assert_eq!(world(vec![small(), large()]).judged(only_cpu()).types("a"), ["large"]);
+    assert!(!world(vec![small()]).judged(only_cpu()).is_placed("a"));
 }
 
 // 01/DMN-02

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use engine::solve::{Question, solve};
 use judge::{Verdict, Violation};
 use model::ids::PoolName;
-use model::labels::{HOSTNAME, INSTANCE_TYPE, Labels};
+use model::labels::{INSTANCE_TYPE, Labels};
 use model::plan::{Plan, PlannedClaim};
 use model::pod::Pod;
 use model::pool::Pool;
@@ -97,16 +97,6 @@ fn spreads(pod: &Pod) -> bool {
     pod.wants.spread.iter().any(|spread| spread.mode == SpreadMode::DoNotSchedule)
 }
 
-/// Whether some machine of the plan may still come in several domains of a hard spread of the pod. The judge looks at the
-/// cheapest; the engine must be right whichever comes, so it may leave the pod out.
-fn is_uncertain(plan: &Plan, pod: &Pod) -> bool {
-    let hard = pod.wants.spread.iter().filter(|spread| spread.mode == SpreadMode::DoNotSchedule);
-    let is_open = |claim: &PlannedClaim, key: &str| {
-        claim.requirements.get(key).is_none_or(|left| left.listed().is_none_or(|values| values.len() > 1))
-    };
-    hard.filter(|spread| *spread.key != *HOSTNAME).any(|spread| plan.claims.iter().any(|c| is_open(c, &spread.key)))
-}
-
 proptest! {
     #![proptest_config(seeded(400))]
 
@@ -148,9 +138,6 @@ proptest! {
         let plan = answer(&snapshot, &pods, u64::MAX);
         for unplaced in &plan.unplaced {
             let pod = &snapshot.pods[&unplaced.pod];
-            if is_uncertain(&plan, pod) {
-                continue;
-            }
             let machine = machine_for(&snapshot, &plan, pod).or_else(|| claim_for(&snapshot, &plan, pod));
             prop_assert!(machine.is_none(), "{} would fit on {machine:?}: {unplaced:#?}", unplaced.pod);
         }

@@ -74,6 +74,7 @@ fn a_pod_that_no_plan_can_place_is_not_thought_about_twice() {
         ("zone", hopeless().apart(far(ZONE))),
         ("devices", hopeless().change(|pod| pod.wants.has_resource_claims = true)),
         ("amounts", hopeless().asks("cpu", 100_000)),
+        ("company", hopeless().together(near(ZONE, &[("app", "nobody")]))),
     ] {
         assert!(steps_beside_a_hopeless(hopeless, plain) < 50, "{name}");
     }

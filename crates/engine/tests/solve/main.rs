@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod affinity;
+mod again;
+mod causes;
 mod choices;
 mod claims;
 mod crowds;
@@ -10,6 +12,7 @@ mod existing;
 mod fixture;
 mod gone;
 mod greedily;
+mod hosts;
 mod judged;
 mod kept;
 mod labels;
@@ -20,11 +23,13 @@ mod odd;
 mod order;
 mod owed;
 mod packing;
+mod paid;
 mod pools;
 mod preferences;
 mod prices;
 mod random;
 mod reasons;
+mod reckoned;
 mod repack;
 mod reserved;
 mod spread;

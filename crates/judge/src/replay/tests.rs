@@ -125,6 +125,28 @@ fn every_listed_type_must_hold_the_pods() {
 }
 
 #[test]
+fn every_listed_type_must_hold_its_daemons_even_where_no_pod_competes() {
+    let mut town = pooled(&["big cpu=8 memory=8", "small cpu=8 memory=2"], &["x cpu=1"]);
+    add_daemon(&mut town, "agent memory=4");
+    check(&town, &plan("x>0", vec![claim("big")]), &[]);
+    let small = "were it small, on-demand, in a, its daemons would want 4 of memory and it has 2";
+    check(&town, &plan("x>0", vec![claim("big small")]), &[small]);
+}
+
+#[test]
+fn a_limit_counts_what_an_offering_brings_more_or_less_than_its_type() {
+    let with = |cpu: i64| {
+        changed(&["t cpu=4"], &["x cpu=1"], |pool| {
+            Arc::make_mut(&mut pool.instance_types[0]).offerings[0].capacity_override =
+                Some(Resources::default().with("cpu", cpu * 1000));
+            pool.limits.resources.push((Resource::Cpu, 6000));
+        })
+    };
+    check(&with(2), &plan("x>0", vec![claim("t")]), &[]);
+    check(&with(8), &plan("x>0", vec![claim("t")]), &["pool p would have 8000 of cpu, its limit is 6000"]);
+}
+
+#[test]
 fn every_way_to_buy_a_type_must_suit() {
     let town = pooled(&["t cpu=8 zones=a,b"], &["x @zone=a"]);
     check(&town, &plan("x>0", vec![within(claim("t"), &one("zone", "a"))]), &[]);

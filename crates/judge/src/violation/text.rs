@@ -107,6 +107,13 @@ impl fmt::Display for MachineFault {
             Self::Refuses { machine, pod, refusal } => {
                 write!(f, "were it {machine}, pod {pod} could not run on it: {refusal} ({})", refusal.rule())
             }
+            Self::Daemons { machine, resource, wanted, allocatable } => {
+                write!(
+                    f,
+                    "were it {machine}, its daemons would want {wanted} of {} and it has {allocatable}",
+                    resource.name()
+                )
+            }
             Self::OutsidePool { machine, key, value } => {
                 write!(
                     f,

@@ -1,5 +1,6 @@
 //! The counters of one constraint.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,10 +13,11 @@ use model::topology::{PodTerm, Selector};
 
 use super::super::bits::Bits;
 use super::super::hash::hash;
+use super::super::outlook::Domain;
 use super::super::sites::Site;
 use super::super::wishes::Domains;
 use super::super::words::{ABSENT, FIRST_VALUE, Key, Mask, hold_surely, may_hold};
-use super::super::world::World;
+use super::super::world::{Template, World};
 use super::{Ground, Spot};
 
 /// What makes two constraints the same. Everything that can change a count or a verdict is in it.
@@ -28,6 +30,8 @@ pub(super) enum Identity {
         /// The nodes that count, by the pod's own selector and terms.
         nodes: Option<(Requirements, Vec<Requirements>)>,
         tolerations: Option<Vec<Toleration>>,
+        /// Labels that a node must have as well to count.
+        beside: BTreeSet<Arc<str>>,
     },
     /// Pods that all of these terms select, counted by one of their keys.
     Near {
@@ -72,8 +76,10 @@ pub(crate) struct Group {
     pub(super) surely_selected: Vec<u32>,
     /// Pods that have the constraint, by domain; kept for required distance only.
     pub(super) owners: Vec<u32>,
-    /// All selected pods, wherever they are.
+    /// All selected pods that stand in a domain of some label of their company.
     pub(super) total: u32,
+    /// The labels of the company; none when the hostname, which every node has, is among them.
+    company_keys: Vec<Key>,
     /// Sites that count; the others are as if they were not there.
     pub(super) sites: Bits,
     /// Sites that may count: what they will be is still open.
@@ -85,8 +91,10 @@ pub(crate) struct Group {
     /// For nodes to come: templates whose nodes count, and what such a node must be, one of these.
     pub(super) templates: Bits,
     nodes: Vec<Vec<Mask>>,
+    /// The states in which such a node can be in a domain that counts; `None` for all.
+    within: Option<Bits>,
     /// Claims of the plan that count, by the states that their label may come to: each is a domain once the node is there.
-    pub(super) claims: Vec<u32>,
+    claims: Vec<u32>,
     /// For the hostname: which places of claims count.
     hosts: Vec<Counts>,
     /// What pods that are seated already rely on.
@@ -128,12 +136,14 @@ impl Group {
             surely_selected: vec![0; size],
             owners: vec![0; size],
             total: 0,
+            company_keys: identity.company_keys(world),
             sites: Bits::full(world.sites.len()),
             possible_sites: Bits::full(world.sites.len()),
             site_states: Bits::empty(size),
             settled: Bits::empty(size),
             templates: Bits::full(world.templates.len()),
             nodes: Vec::new(),
+            within: None,
             claims: vec![0; if key.is_some() { size } else { 0 }],
             hosts: Vec::new(),
             relied_on: None,
@@ -141,6 +151,7 @@ impl Group {
         };
         group.restrict(world);
         if let Some(key) = key {
+            group.within = group.states_of_nodes(world, key);
             group.site_states = group.states_of_sites(world, key);
             for site in group.sites.iter().map(|site| &world.sites[site].states[key]).filter(|states| states.len() == 1)
             {
@@ -152,7 +163,7 @@ impl Group {
 
     /// Leaves out sites that the spread's own policies leave out.
     fn restrict(&mut self, world: &World<'_>) {
-        let Identity::Spread { nodes, tolerations, .. } = &*self.identity else { return };
+        let Identity::Spread { nodes, tolerations, beside, .. } = &*self.identity else { return };
         if let Some((selector, terms)) = nodes {
             let alternatives = selector.with_any_of(terms);
             self.nodes = alternatives.iter().map(|requirements| world.words.masks(requirements)).collect();
@@ -170,6 +181,38 @@ impl Group {
         self.sites.retain(|site| counts(&world.sites[site]));
         self.possible_sites.retain(|site| may_count(&world.sites[site]));
         self.templates.retain(|template| tolerated(&world.templates[template].pool.template.taints));
+        let beside: Vec<Key> = beside.iter().filter_map(|name| world.words.key(name)).collect();
+        beside.into_iter().for_each(|key| self.demand(world, key));
+    }
+
+    /// Leaves out what lacks a label.
+    fn demand(&mut self, world: &World<'_>, key: Key) {
+        let is_there = |states: &Bits| !states.contains(ABSENT);
+        let may_be_there = |states: &Bits| !states.is_subset(&world.words.just(key, ABSENT));
+        self.sites.retain(|site| is_there(&world.sites[site].states[key]));
+        self.possible_sites.retain(|site| may_be_there(&world.sites[site].states[key]));
+        let sold = |template: &Template<'_>| {
+            let mut states = world.machines.states_of(key, &template.machines);
+            states.keep(&template.states[key]);
+            states
+        };
+        self.templates.retain(|template| may_be_there(&sold(&world.templates[template])));
+        // Where all machines have the label, nobody needs to ask each claim for it.
+        if !self.templates.iter().all(|template| is_there(&sold(&world.templates[template]))) {
+            let mut states = world.words.everything(key);
+            states.remove(ABSENT);
+            let mask = Mask { key, states };
+            self.nodes = if self.nodes.is_empty() { vec![Vec::new()] } else { std::mem::take(&mut self.nodes) };
+            self.nodes.iter_mut().for_each(|masks| masks.push(mask.clone()));
+        }
+    }
+
+    /// Counts a selected pod. Company that stands on a node without any of the labels is nowhere, and nobody's company.
+    pub(super) fn meet(&mut self, spot: &Spot<'_>) {
+        let is_somewhere = |key: &Key| spot.states[*key].iter().any(|state| state != ABSENT);
+        if self.company_keys.is_empty() || self.company_keys.iter().any(is_somewhere) {
+            self.total += 1;
+        }
     }
 
     fn states_of_sites(&self, world: &World<'_>, key: Key) -> Bits {
@@ -178,7 +221,28 @@ impl Group {
             states.add_all(&world.sites[site].states[key]);
         }
         states.remove(ABSENT);
+        self.within.iter().for_each(|within| states.keep(within));
         states
+    }
+
+    /// What the nodes that count can have for a label, by any one of the ways to count.
+    fn states_of_nodes(&self, world: &World<'_>, key: Key) -> Option<Bits> {
+        let mut states = (!self.nodes.is_empty()).then(|| Bits::empty(world.words.state_count(key)))?;
+        for masks in &self.nodes {
+            states.add_all(&masks.iter().find(|mask| mask.key == key)?.states);
+        }
+        Some(states)
+    }
+
+    /// Notes the domains that a claim may stand for, if it counts.
+    pub(super) fn note_claim(&mut self, spot: &Spot<'_>, domains: &[Domain], note: impl Fn(&mut u32)) {
+        let Some(key) = self.key.filter(|_| self.counts_at(spot)) else { return };
+        let within = |state: &usize| self.within.as_ref().is_none_or(|within| within.contains(*state));
+        domains.iter().map(|domain| domain.state).filter(within).for_each(|state| note(&mut self.claims[state]));
+        // Labels only get narrower, so what is settled stays as it is.
+        if self.surely_counts_at(spot) {
+            self.settled.add_all(&spot.states[key]);
+        }
     }
 
     /// The domains of a spread: those that the pod could reach, and those that claims of the plan will make.
@@ -294,6 +358,13 @@ impl Group {
 }
 
 impl Identity {
+    fn company_keys(&self, world: &World<'_>) -> Vec<Key> {
+        let Self::Near { company, .. } = self else { return Vec::new() };
+        let names: BTreeSet<&Arc<str>> = company.terms.iter().map(|term| &term.key).collect();
+        let keys = names.into_iter().map(|name| world.words.key(name).filter(|_| **name != *HOSTNAME));
+        keys.collect::<Option<Vec<Key>>>().unwrap_or_default()
+    }
+
     pub(super) fn key(&self) -> &Arc<str> {
         match self {
             Self::Spread { key, .. } | Self::Near { key, .. } => key,
@@ -301,8 +372,10 @@ impl Identity {
         }
     }
 
+    /// Whether it counts a pod. A selector that asks nothing selects everybody, yet for a spread the scheduler counts nobody.
     pub(super) fn selects(&self, namespace: &Namespace, labels: &Labels) -> bool {
         match self {
+            Self::Spread { selector: Selector::Matching(asked), .. } if asked.is_empty() => false,
             Self::Spread { namespace: own, selector, .. } => own == namespace && selector.selects(labels),
             Self::Near { company, .. } => company.terms.iter().all(|term| term.selects(namespace, labels)),
             Self::Far { term } => term.selects(namespace, labels),
