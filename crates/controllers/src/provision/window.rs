@@ -2,9 +2,9 @@
 //!
 //! The reference waits until nothing has arrived for the idle time, however long the gaps between arrivals were. Most of that
 //! time is spent on waiting for nobody. Here the silence that ends a window is measured by the window's own arrivals: several
-//! times their usual gap, and never more than the operator's idle time. While pods keep arriving, a window is also ended when
-//! it is as old as the idle time: planning for those that are there while others arrive costs nothing, since machines on
-//! their way are filled up by the next plan. Decision 0031.
+//! times their usual gap, and never more than the operator's idle time. A stream is let run to its silence, as with the
+//! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets machines of several sizes, and
+//! pods that the scheduler has refused again and again for want of the later ones are made to wait by it. Decision 0034.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,8 +16,12 @@ use tokio::time::Instant;
 
 use crate::failpoint;
 
-/// Silence after a single arrival.
+/// Silence after a few arrivals.
 const LEAST_QUIET: Duration = Duration::from_millis(50);
+/// Silence after a stream. Whoever makes many pods makes them in bursts, with pauses far longer than the gaps within.
+const STREAM_QUIET: Duration = Duration::from_millis(200);
+/// So many arrivals are a stream.
+const STREAM: usize = 8;
 /// So many usual gaps of silence mean that it is over.
 const GAPS: u32 = 6;
 
@@ -113,8 +117,9 @@ impl State {
         let (first, last) = (self.first?, self.last?);
         let gaps = u32::try_from(self.seen.len().saturating_sub(1)).unwrap_or(u32::MAX).max(1);
         let usual_gap = last.duration_since(first) / gaps;
-        let quiet = (usual_gap * GAPS).max(LEAST_QUIET).min(limits.idle);
-        Some((last + quiet).min(first + limits.idle.min(limits.max)))
+        let least = if self.seen.len() < STREAM { LEAST_QUIET } else { STREAM_QUIET };
+        let quiet = (usual_gap * GAPS).max(least).min(limits.idle);
+        Some((last + quiet).min(first + limits.max))
     }
 }
 
@@ -163,9 +168,21 @@ mod tests {
     async fn each_further_pod_moves_the_end_up_to_a_limit() {
         assert_eq!(window(LIMITS, &[(0, 1), (20, 2), (40, 3)]).await, (160, 3), "six times the usual gap of 20 ms");
         let steady: Vec<(u64, u64)> = (0..300).map(|number| (number * 10, number)).collect();
-        assert_eq!(window(LIMITS, &steady).await, (1000, 101), "those who keep coming are planned for in part");
+        assert_eq!(window(LIMITS, &steady).await, (3190, 300), "a stream is planned for as a whole");
+        let endless: Vec<(u64, u64)> = (0..2000).map(|number| (number * 10, number)).collect();
+        assert_eq!(window(LIMITS, &endless).await, (10_000, 1001), "those who never stop are planned for in part");
         let hasty = Limits { max: Duration::from_millis(200), ..LIMITS };
         assert_eq!(window(hasty, &steady).await, (200, 21), "the greatest length holds for every window");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_within_a_stream_does_not_end_it() {
+        let bursts: Vec<(u64, u64)> = (0..60).map(|number| ((number / 20) * 190 + number % 20, number)).collect();
+        assert_eq!(window(LIMITS, &bursts).await, (599, 60));
+        let few = &bursts[18..22];
+        assert_eq!(window(LIMITS, few).await, (69, 2), "a few pods are not waited for as long as many");
+        let short = Limits { idle: Duration::from_millis(100), ..LIMITS };
+        assert_eq!(window(short, &bursts).await, (119, 20), "never longer than the operator allows");
     }
 
     #[tokio::test(start_paused = true)]
