@@ -7,17 +7,19 @@ use http::{Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use tower::limit::RateLimitLayer;
+use tower::limit::ConcurrencyLimitLayer;
 use tower::timeout::TimeoutLayer;
 use tower::util::option_layer;
 use tower::{BoxError, Service};
 
-use crate::limit::Rate;
+use crate::limit::{PaceLayer, Rate};
 use crate::watch;
 
 /// Long enough for a distant API server, short enough that somebody at a terminal learns of a wrong address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Enough for a few hundred requests per second to a server that takes a tenth of one.
+const AT_ONCE: usize = 32;
 /// A watch may be silent for as long as it lasts.
 const READ_TIMEOUT: Duration = watch::LIFETIME_MAX.saturating_add(Duration::from_secs(5));
 
@@ -42,6 +44,9 @@ pub struct RequestLimits {
     pub answer_timeout: Duration,
     /// How many requests may be sent; nothing given means as many as there are.
     pub rate: Option<Rate>,
+    /// How many may wait for their answer at the same time. Each of them has a connection of its own, and to make one costs
+    /// more than most requests do.
+    pub at_once: usize,
     /// Whether a request that a busy server turned away (429, 503, 504) is sent again behind the caller's back. Right for a
     /// command that somebody waits for. A controller has back-offs of its own, and to it 429 also means that a budget
     /// forbids an eviction.
@@ -50,7 +55,7 @@ pub struct RequestLimits {
 
 impl Default for RequestLimits {
     fn default() -> Self {
-        Self { answer_timeout: ANSWER_TIMEOUT, rate: None, repeats_refused: true }
+        Self { answer_timeout: ANSWER_TIMEOUT, rate: None, at_once: AT_ONCE, repeats_refused: true }
     }
 }
 
@@ -96,13 +101,10 @@ where
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    // A full burst, then nothing until the time is over in which the rate would have allowed that many.
-    let rate = limits.rate.map(|rate| {
-        let burst = rate.burst.max(1);
-        RateLimitLayer::new(burst.into(), Duration::from_secs_f64(f64::from(burst) / rate.per_second.max(0.001)))
-    });
+    let pace = option_layer(limits.rate.map(PaceLayer));
+    let at_once = ConcurrencyLimitLayer::new(limits.at_once.max(1));
     // Waiting for one's turn is no fault of the server, so the clock starts afterwards.
-    builder.with_layer(&TimeoutLayer::new(limits.answer_timeout)).with_layer(&option_layer(rate)).build()
+    builder.with_layer(&TimeoutLayer::new(limits.answer_timeout)).with_layer(&at_once).with_layer(&pace).build()
 }
 
 /// A kubeconfig that is named but broken is an error. Falling back to the pod's own cluster would write to a cluster that
@@ -157,5 +159,15 @@ mod tests {
             client.list_api_groups().await.unwrap();
         }
         assert_eq!(start.elapsed().as_secs(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_requests_and_no_more_wait_for_their_answer() {
+        let server = FakeServer::new(|_| Reply::Never);
+        let client = server.client_with(RequestLimits { at_once: 3, ..RequestLimits::default() });
+        let asking = futures::future::join_all((0..5).map(|_| client.list_api_groups()));
+        let ended = tokio::time::timeout(ANSWER_TIMEOUT / 2, asking).await;
+        assert!(ended.is_err(), "nobody answers");
+        assert_eq!(server.asked().len(), 3);
     }
 }

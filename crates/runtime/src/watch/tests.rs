@@ -213,3 +213,25 @@ async fn selectors_and_namespaces_reach_the_server() {
         assert!(asked.query.contains("fieldSelector=metadata.name%3Dx"), "{}", asked.query);
     }
 }
+
+/// What a decoder gets to see of an object.
+fn check_lean(object: &str, expected: &str) {
+    let object: &RawValue = serde_json::from_str(object).unwrap();
+    assert_eq!(ObjectHead::of(object).without_managed_fields(object), expected);
+}
+
+#[test]
+fn who_wrote_which_field_is_left_out_before_decoding() {
+    check_lean(
+        r#"{"metadata":{"name":"a","managedFields":[{"manager":"}]\"","fieldsV1":{"f:x":{}}}],"uid":"u"},"data":{"k":"v"}}"#,
+        r#"{"metadata":{"name":"a","managedFields":[],"uid":"u"},"data":{"k":"v"}}"#,
+    );
+    for untouched in [
+        r#"{"metadata":{"name":"a"},"spec":{"managedFields":[1]}}"#,
+        r#"{"metadata":{"name":3,"managedFields":[{}]}}"#,
+        "{}",
+        "[]",
+    ] {
+        check_lean(untouched, untouched);
+    }
+}
