@@ -1,8 +1,9 @@
 //! A claim's life: the engine says which step is next, the files beside this one take it.
 //!
 //! Steps change working copies, which are written when there is nothing more to do for now: one patch of the Node, one of the
-//! claim's metadata, one of its status. Every step may be taken again after a crash: the cloud gives the same machine to the
-//! same claim, and patches say what shall be, not what shall change.
+//! claim's metadata, one of its status. A launch alone is written at once. Every step may be taken
+//! again after a crash: the cloud gives the same machine to the same claim, and patches say what shall be, not what shall
+//! change.
 
 mod consistency;
 mod desk;
@@ -25,11 +26,12 @@ use model::claim::Machine;
 use model::ids::NodeName;
 use model::time::Instant;
 use provider::CloudProvider;
+use runtime::error::with_causes;
 use runtime::{Backoff, Next};
 
 use crate::controller::{Controller, TickId};
 use crate::ctx::Ctx;
-use crate::error::ControllerError;
+use crate::error::{ControllerError, Reaction};
 use crate::settings::{Settings, Workers};
 use desk::Desk;
 pub(crate) use finalize::{ASK_AGAIN, INSTANCE_TERMINATING};
@@ -39,6 +41,8 @@ use memory::Memory;
 pub(crate) const UNSYNCED: Duration = Duration::from_millis(200);
 /// More steps than a claim ever takes at once.
 const STEPS_MAX: usize = 16;
+/// A Node that has just joined is written by half a dozen others within a second, and its pods wait for us.
+const CONFLICTS_MAX: usize = 4;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lifecycle {
@@ -76,20 +80,40 @@ impl Controller for Lifecycle {
         if !ctx.store().is_synced() {
             return Ok(Next::After(UNSYNCED));
         }
+        for _ in 0..CONFLICTS_MAX {
+            match self.look(ctx, name).await {
+                // Whoever has lost against another writer has learned what that one wrote.
+                Err(error) if error.reaction() == Reaction::AgainNow => {
+                    tracing::debug!(error = with_causes(&error), "somebody else was faster, looking again");
+                }
+                end => return end,
+            }
+        }
+        self.look(ctx, name).await
+    }
+}
+
+impl Lifecycle {
+    async fn look(&self, ctx: &Ctx, name: &NodeName) -> Result<Next, ControllerError> {
         let Some(mut desk) = Desk::open(ctx, name) else {
             self.memory.forget(name);
             return Ok(Next::OnChange);
         };
         let end = self.work(ctx, &mut desk).await;
         // What was learned before a failure is true all the same, and people should see it.
-        let written = desk.write(ctx).await;
+        let written = desk.write(ctx).await.map(|news| {
+            if news.is_registered {
+                register::tell(ctx, &desk);
+            }
+            if news.is_initialized {
+                initialize::tell(&desk);
+            }
+        });
         let next = end?;
         written?;
         Ok(next)
     }
-}
 
-impl Lifecycle {
     async fn work(&self, ctx: &Ctx, desk: &mut Desk) -> Result<Next, ControllerError> {
         desk.follow_generation(ctx);
         hydrate::hydrate(desk);

@@ -41,6 +41,7 @@ pub(crate) async fn claim(ctx: &Ctx, before: &NodeClaim, after: &NodeClaim) -> R
     if let Some(mut patch) = merge_patch(&status(&old), &status(&new)) {
         lock(&mut patch, &current);
         let answer = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        catch_up(ctx, &api, &name, &answer).await?;
         current = answer.doing(format!("patching the status of nodeclaim {name}"))?;
         tell(ctx, current.clone());
     }
@@ -56,6 +57,7 @@ pub(crate) async fn node(ctx: &Ctx, before: &Node, after: &Node) -> Result<Node,
     let Some(patch) = metadata_patch(before, document(before)?, document(after)?) else { return Ok(before.clone()) };
     let api: Api<Node> = Api::all(ctx.client.clone());
     let answer = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    catch_up(ctx, &api, &name, &answer).await?;
     let node = answer.doing(format!("patching node {name}"))?;
     tell(ctx, node.clone());
     Ok(node)
@@ -82,6 +84,20 @@ where
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error).doing(format!("deleting {kind} {name}")),
     }
+}
+
+/// Somebody has written since we read. The watch will show it some time; whoever wants to try again at once needs it now.
+async fn catch_up<K>(ctx: &Ctx, api: &Api<K>, name: &str, answer: &kube::Result<K>) -> Result<(), ControllerError>
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug + Into<Object>,
+{
+    if !matches!(answer, Err(kube::Error::Api(status)) if status.code == 409) {
+        return Ok(());
+    }
+    if let Some(found) = api.get_opt(name).await.doing(format!("reading {name} again"))? {
+        tell(ctx, found);
+    }
+    Ok(())
 }
 
 /// What the API server answered is a fact like any other. An object whose last finalizer is gone is gone itself.

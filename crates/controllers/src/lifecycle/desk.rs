@@ -26,6 +26,13 @@ pub(super) struct Desk {
     nodes: Vec<Sheet>,
 }
 
+/// What a claim says for the first time. Told once it is written: before that, it may still come to nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct News {
+    pub(super) is_registered: bool,
+    pub(super) is_initialized: bool,
+}
+
 /// One Node.
 struct Sheet {
     stored: Arc<Node>,
@@ -59,6 +66,11 @@ impl Desk {
 
     pub(super) fn provider_id(&self) -> Option<&str> {
         self.claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).filter(|id| !id.is_empty())
+    }
+
+    /// Empty while no Node is known.
+    pub(super) fn node_name(&self) -> &str {
+        self.claim.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default()
     }
 
     /// A Node as it shall be.
@@ -117,31 +129,38 @@ impl Desk {
     }
 
     /// Writes what differs: Nodes first, for the claim says what has happened to them.
-    pub(super) async fn write(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+    pub(super) async fn write(&mut self, ctx: &Ctx) -> Result<News, ControllerError> {
         for sheet in &mut self.nodes {
             let written = write::node(ctx, &sheet.stored, &sheet.wanted).await?;
             sheet.stored = Arc::new(written);
             sheet.wanted = Node::clone(&sheet.stored);
         }
-        self.reach_failpoints();
+        let news = self.news();
+        if news.is_registered {
+            failpoint::reach("node-registered");
+        }
+        if news.is_initialized {
+            failpoint::reach("node-initialized");
+        }
+        self.write_claim(ctx).await?;
+        Ok(news)
+    }
+
+    /// Writes what of the claim differs, for what must not be lost whatever becomes of its Nodes.
+    pub(super) async fn write_claim(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
         let written = write::claim(ctx, &self.stored, &self.claim).await?;
         self.stored = Arc::new(written);
         self.claim = NodeClaim::clone(&self.stored);
         Ok(())
     }
 
-    /// The Node says something that the claim does not say yet.
-    fn reach_failpoints(&self) {
-        if !cfg!(feature = "failpoints") {
-            return;
-        }
+    /// What the claim shall say and does not say yet.
+    fn news(&self) -> News {
         let before = claim::life(&self.stored, []).value;
         let after = claim::life(&self.claim, []).value;
-        if after.registered.is_true() && !before.registered.is_true() {
-            failpoint::reach("node-registered");
-        }
-        if after.initialized.is_true() && !before.initialized.is_true() {
-            failpoint::reach("node-initialized");
+        News {
+            is_registered: after.registered.is_true() && !before.registered.is_true(),
+            is_initialized: after.initialized.is_true() && !before.initialized.is_true(),
         }
     }
 

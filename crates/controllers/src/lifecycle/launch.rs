@@ -22,6 +22,10 @@ pub(super) async fn launch(ctx: &Ctx, desk: &mut Desk) -> Result<Done, Controlle
         Ok(instance) => {
             failpoint::reach("machine-launched");
             take(ctx, desk, instance);
+            // A Node that has just come changes under our hands. Whoever fails to write it would launch again, had the claim
+            // not learned of its machine before.
+            desk.write_claim(ctx).await?;
+            desk.find_nodes(ctx);
             Ok(Done::Onward)
         }
         Err(error) if error.reaction() == Reaction::PlanAgain => give_up(ctx, desk, &error).await,
@@ -52,7 +56,6 @@ fn take(ctx: &Ctx, desk: &mut Desk, instance: Instance) {
     status.capacity = instance.capacity;
     status.allocatable = instance.allocatable;
     desk.conditions(ctx, |all| all.set_true(LAUNCHED));
-    desk.find_nodes(ctx);
 }
 
 /// There is no machine for this claim as things are. Its pods are planned again, and the plan will look different: the cloud

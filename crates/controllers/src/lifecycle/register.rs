@@ -52,7 +52,8 @@ pub(super) async fn register(
     sync(wanted, &claim);
     if hooks.pending.is_empty() {
         admit(wanted);
-        finish(ctx, desk, node);
+        desk.claim.status.get_or_insert_default().node_name = Some(node.to_string());
+        desk.conditions(ctx, |all| all.set_true(REGISTERED));
         return Ok(Done::Onward);
     }
     let names = hooks.pending.join(", ");
@@ -118,10 +119,10 @@ fn admit(node: &mut Node) {
     node.labels_mut().insert(api::labels::REGISTERED.to_owned(), "true".to_owned());
 }
 
-fn finish(ctx: &Ctx, desk: &mut Desk, node: &NodeName) {
-    desk.claim.status.get_or_insert_default().node_name = Some(node.to_string());
-    desk.conditions(ctx, |all| all.set_true(REGISTERED));
-    tracing::info!(NodeClaim = %desk.name(), "provider-id" = desk.provider_id(), Node = %node, "registered nodeclaim");
+/// The claim says so now.
+pub(super) fn tell(ctx: &Ctx, desk: &Desk) {
+    let (id, node) = (desk.provider_id(), desk.node_name());
+    tracing::info!(NodeClaim = %desk.name(), "provider-id" = id, Node = node, "registered nodeclaim");
     let labels = NodeCounted { nodepool: pool_of(&desk.claim), zone: label_of(&desk.claim, ZONE) };
     ctx.metrics.nodes_created.get_or_create(&labels).inc();
     note_registered(ctx, &desk.claim);

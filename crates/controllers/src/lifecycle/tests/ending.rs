@@ -108,10 +108,10 @@ async fn for_a_claim_that_never_launched_nothing_is_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_machine_whose_launch_was_never_reported_goes_with_its_claim() {
     let stage = Stage::with(claim("a", json!({})));
-    stage
-        .world
-        .server
-        .trouble("PATCH /apis/karpenter.sh/v1/nodeclaims/a/status", crate::testing::Trouble::Refuses(500));
+    for _ in 0..2 {
+        let status = "PATCH /apis/karpenter.sh/v1/nodeclaims/a/status";
+        stage.world.server.trouble(status, crate::testing::Trouble::Refuses(500));
+    }
     assert!(stage.try_tick("a").await.is_err());
     assert_eq!((stage.world.server.all("Node").len(), &stage.claim("a")["status"]["providerID"]), (1, &Value::Null));
     stage.somebody_deletes("a");
