@@ -7,11 +7,13 @@ mod leader;
 mod pools;
 mod stage;
 
+use std::collections::BTreeSet;
+
 use e2e::Replica;
 use e2e::replica::wait_for;
 use serde_json::{Value, json};
 
-use stage::{LIMIT, Stage, deployment, pool};
+use stage::{LIMIT, Stage, deployment, merged, pool};
 
 // 01/POD-09
 #[test]
@@ -52,6 +54,33 @@ fn a_thousand_pods_run() {
     // 500 of the large pods fill 56 machines of 32 cores and 256 GiB, 500 small ones 15 of 128 GiB: 74 dollars an hour. The
     // scheduler does not know our plan and seats pods as nodes come up, which costs some; 81 to 86 were seen.
     assert!(total < 100.0, "{} nodes for {total} dollars an hour", nodes.len());
+}
+
+// 02/E6
+#[test]
+fn expiry_replaces_nodes_and_every_pod_finds_a_new_place() {
+    let stage = Stage::kwok();
+    stage.apply(&merged(pool("general", json!([])), json!({"spec": {"template": {"spec": {"expireAfter": "45s"}}}})));
+    let live = Replica::start(&stage.cluster, &[]).unwrap();
+    stage.apply(&deployment("web", 5, json!({"cpu": "1"})));
+    stage.rolled_out("web", &live);
+    let names = |kind: &str| -> BTreeSet<String> {
+        let name = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
+        stage.items(&[kind]).iter().filter_map(name).collect()
+    };
+    let (claims, nodes) = (names("nodeclaims"), names("nodes"));
+    let moved = wait_for("all pods to run on other nodes", LIMIT, || {
+        let pods = stage.items(&["pods", "--field-selector=status.phase=Running"]);
+        let has_moved = |pod: &&Value| pod["spec"]["nodeName"].as_str().is_some_and(|node| !nodes.contains(node));
+        let is_over = pods.iter().filter(has_moved).count() == 5 && names("nodeclaims").is_disjoint(&claims);
+        Ok(is_over.then_some(()))
+    });
+    moved.unwrap_or_else(|error| panic!("{error}: {claims:?} of {nodes:?}\n{}", live.log()));
+    let metrics = live.metrics().unwrap();
+    assert!(
+        metrics.contains("karpenter_nodeclaims_disrupted_total{reason=\"expired\",nodepool=\"general\""),
+        "{metrics}"
+    );
 }
 
 #[test]

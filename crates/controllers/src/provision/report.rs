@@ -8,7 +8,7 @@ use model::ids::PodName;
 use model::node::Progress as NodeProgress;
 use model::plan::{Plan, Target};
 use model::pool::{PoolKind, PoolState};
-use model::why::PodProblem;
+use model::why::{PodProblem, Unplaced};
 
 use crate::controller::TickId;
 use crate::ctx::Ctx;
@@ -69,11 +69,13 @@ pub(super) fn idle(ctx: &Ctx) {
 pub(super) fn planned(ctx: &Ctx, batch: &Batch, plan: &Plan, took: Duration) {
     let by_us = ByScheduling { controller: CONTROLLER };
     ctx.metrics.scheduling_duration.get_or_create(&by_us).observe(took.as_secs_f64());
-    let verdicts = plan.unplaced.iter().filter(|unplaced| unplaced.failed_scheduling().is_some());
+    let real: BTreeSet<&PodName> = real_pods(batch).collect();
+    let is_verdict = |unplaced: &&Unplaced| real.contains(&unplaced.pod) && unplaced.failed_scheduling().is_some();
+    let verdicts = plan.unplaced.iter().filter(is_verdict);
     ctx.metrics.unschedulable_pods.get_or_create(&by_us).set(verdicts.count() as f64);
     let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
     if !plan.claims.is_empty() {
-        let pods = named(batch.pods().map(|pod| &pod.name));
+        let pods = named(real_pods(batch));
         tracing::info!(Pods = pods, duration = format!("{took:?}"), "found provisionable pod(s)");
         tracing::info!(nodeclaims = plan.claims.len(), pods = placed, "computed new nodeclaim(s) to fit pod(s)");
     }
@@ -83,12 +85,18 @@ pub(super) fn planned(ctx: &Ctx, batch: &Batch, plan: &Plan, took: Duration) {
     }
 }
 
+/// Those that somebody has made. The others stand for room, and nobody is told of them.
+fn real_pods(batch: &Batch) -> impl Iterator<Item = &PodName> {
+    batch.pods().filter(|pod| !pod.is_virtual).map(|pod| &pod.name)
+}
+
 /// Pods that are to go to nodes which are on their way, and were not known to before.
-fn newly_on_unready(ctx: &Ctx, batch: &Batch, plan: &Plan) -> (usize, usize) {
+pub(super) fn newly_on_unready(ctx: &Ctx, batch: &Batch, plan: &Plan) -> (usize, usize) {
+    let real: BTreeSet<&PodName> = real_pods(batch).collect();
     let store = ctx.store();
     let mut nodes = BTreeSet::new();
     let mut pods = 0;
-    for (pod, target) in &plan.placements {
+    for (pod, target) in plan.placements.iter().filter(|(pod, _)| real.contains(pod)) {
         let Target::Node(place) = target else { continue };
         let is_ready =
             batch.snapshot.nodes.get(place).is_none_or(|node| matches!(node.progress, NodeProgress::Initialized));

@@ -1,3 +1,4 @@
+use model::ids::PodName;
 use serde_json::{Value, json};
 
 use super::*;
@@ -227,4 +228,47 @@ async fn an_optional_api_that_is_missing_holds_nothing_up_and_is_found_when_it_a
     let snapshot = world.ctx.store().snapshot(world.ctx.now());
     let pool = snapshot.pools.values().next().unwrap();
     assert!(pool.instance_types.iter().all(|sold| sold.offerings.iter().all(|offering| offering.has_price_overlay)));
+}
+
+// 01/BUF-04
+#[tokio::test(start_paused = true)]
+async fn room_is_bought_for_buffers_and_nobody_is_told_of_their_pods() {
+    let mut settings = crate::settings::Settings::default();
+    settings.gates.capacity_buffer = true;
+    let world = World::with(settings);
+    world.put(node_class("default"));
+    world.put(node_pool("general"));
+    for (name, cpu) in [("spare", "1"), ("endless", "100000")] {
+        world.put(json!({
+            "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+            "metadata": {"namespace": "shop", "name": name}, "spec": {"replicas": 2, "podTemplateRef": {"name": name}},
+        }));
+        world.sync();
+        let spec = json!({"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]});
+        let spec = serde_json::from_value(json!({"spec": spec})).unwrap();
+        let template = cluster::store::Template { spec, source: cluster::lower::buffer::Source::PodTemplate };
+        world.ctx.tell(|store, _| store.resolve_buffer(&PodName::new("shop", name), Some(template)));
+    }
+    assert_eq!(world.ctx.store().batch(world.ctx.now()).buffered.len(), 4);
+    pass(&world).await;
+    let made = claims(&world);
+    assert_eq!(made.len(), 1, "there is room for those that can have some");
+    world.sync();
+    let mut provisioner = Provisioner::new(&world.ctx);
+    let batch = world.ctx.store().batch(world.ctx.now());
+    let plan = provisioner.plan(&world.ctx, &batch, &world.id()).await.unwrap();
+    assert_eq!(plan.placements.len(), 2, "on the machine that is on its way");
+    assert_eq!(report::newly_on_unready(&world.ctx, &batch, &plan), (0, 0));
+    pass(&world).await;
+    assert_eq!(claims(&world), made);
+
+    assert_eq!(told(&world).await, []);
+    let claim = made[0]["metadata"]["name"].as_str().unwrap();
+    let store = world.ctx.store();
+    assert!(!store.is_nominated(&claim.into(), world.ctx.now()));
+    for pod in batch.pods() {
+        assert_eq!(store.pod_times(&pod.name), None, "{}", pod.name);
+    }
+    let by_us = ByScheduling { controller: SchedulingController::Provisioner };
+    assert_eq!(world.ctx.metrics.unschedulable_pods.get_or_create(&by_us).get(), 0.0);
 }

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 const PAGE: usize = 7;
 
 /// Every kind that is served: kind, API version, plural, whether it has namespaces.
-const KINDS: [(&str, &str, &str, bool); 23] = [
+const KINDS: [(&str, &str, &str, bool); 25] = [
     ("Pod", "v1", "pods", true),
     ("Node", "v1", "nodes", false),
     ("Event", "v1", "events", true),
@@ -44,6 +44,8 @@ const KINDS: [(&str, &str, &str, bool); 23] = [
     ("KWOKNodeClass", "karpenter.kwok.sh/v1alpha1", "kwoknodeclasses", false),
     ("EC2NodeClass", "karpenter.k8s.aws/v1", "ec2nodeclasses", false),
     ("CapacityBuffer", "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", true),
+    ("VerticalPodAutoscaler", "autoscaling.k8s.io/v1", "verticalpodautoscalers", true),
+    ("ResourceClaim", "resource.k8s.io/v1", "resourceclaims", true),
 ];
 
 /// What happens to one request.
@@ -211,6 +213,9 @@ impl ApiServer {
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
             return Ok(answer(failure(500, text)));
         }
+        if let Some(version) = head.uri.path().strip_prefix("/apis/").filter(|rest| rest.matches('/').count() == 1) {
+            return Ok(answer(state.discover(version)));
+        }
         let Some(place) = place(head.uri.path()).filter(|place| !state.absent.contains(&place.kind)) else {
             return Ok(answer(failure(404, "NotFound")));
         };
@@ -223,10 +228,10 @@ impl ApiServer {
         let reply = match head.method {
             Method::GET if place.name.is_empty() => (200, state.list(&place, &query)),
             Method::GET => state.read(&place),
-            Method::POST if place.subresource == "eviction" => state.delete(&place, &now),
+            Method::POST if place.subresource == "eviction" => state.delete(&place, self.clock.now(), None),
             Method::POST => state.create(&place, body, &now),
             Method::PATCH => state.patch(&place, &body),
-            Method::DELETE => state.delete(&place, &now),
+            Method::DELETE => state.delete(&place, self.clock.now(), body["gracePeriodSeconds"].as_i64()),
             _ => failure(405, "MethodNotAllowed"),
         };
         match trouble {
@@ -303,6 +308,20 @@ impl State {
         })
     }
 
+    /// What a version of a group has.
+    fn discover(&self, version: &str) -> Reply {
+        let kinds = KINDS.iter().filter(|(kind, of, ..)| *of == version && !self.absent.contains(kind));
+        let resources: Vec<Value> = kinds
+            .map(|(kind, _, plural, is_namespaced)| {
+                json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": kind, "verbs": ["get", "list"]})
+            })
+            .collect();
+        if resources.is_empty() {
+            return failure(404, "NotFound");
+        }
+        (200, json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources}))
+    }
+
     fn read(&self, place: &Place) -> Reply {
         self.objects.get(&place.key()).map_or_else(|| failure(404, "NotFound"), |object| (200, object.clone()))
     }
@@ -357,12 +376,17 @@ impl State {
         (200, self.store(place.kind, object))
     }
 
-    fn delete(&mut self, place: &Place, now: &str) -> Reply {
+    /// A pod without finalizers is gone at once, as if its kubelet knew no delay; the others end when their grace does.
+    fn delete(&mut self, place: &Place, now: jiff::Timestamp, grace: Option<i64>) -> Reply {
         let Some(mut object) = self.objects.get(&place.key()).cloned() else { return failure(404, "NotFound") };
+        let grace = grace.or_else(|| object["spec"]["terminationGracePeriodSeconds"].as_i64());
+        let end = jiff::Timestamp::from_second(now.as_second() + grace.unwrap_or(0)).unwrap_or(now).to_string();
+        // All of these are written alike, so that texts compare as times do.
+        let ends_sooner = object["metadata"]["deletionTimestamp"].as_str().is_some_and(|before| before <= end.as_str());
         if has_no_finalizer(&object) {
             self.forget(&place.key());
-        } else if !is_going(&object) {
-            object["metadata"]["deletionTimestamp"] = now.into();
+        } else if !ends_sooner {
+            object["metadata"]["deletionTimestamp"] = end.into();
             object = self.store(place.kind, object);
         }
         (200, object)
