@@ -14,6 +14,7 @@ use provider::CloudProvider;
 use provider::metered::Metered;
 use runtime::{Clock, Compute, Recorder, Rng};
 
+use crate::apis::Apis;
 use crate::catalogs::Catalogs;
 use crate::controller::TickId;
 use crate::events;
@@ -35,6 +36,8 @@ pub struct Ctx {
     pub compute: Compute,
     /// Whether pools' machines become nodes.
     pub health: RegistrationHealth,
+    /// Which of the APIs that a cluster may have are there.
+    pub apis: Apis,
     pub(crate) wakers: Wakers,
     pub(crate) catalogs: Catalogs,
     store: Mutex<Store>,
@@ -56,9 +59,9 @@ impl Ctx {
     pub fn new(parts: Parts) -> Self {
         let Parts { client, clock, cloud, recorder, metrics, settings, rng, compute } = parts;
         let store = Store::new(store_settings(&settings, &cloud), instant(clock.now()));
-        let (wakers, health) = (Wakers::default(), RegistrationHealth::default());
+        let (wakers, health, apis) = (Wakers::default(), RegistrationHealth::default(), Apis::default());
         let (catalogs, store) = (Catalogs::default(), Mutex::new(store));
-        Self { client, clock, cloud, recorder, metrics, settings, rng, compute, health, wakers, catalogs, store }
+        Self { client, clock, cloud, recorder, metrics, settings, rng, compute, health, apis, wakers, catalogs, store }
     }
 
     /// The time for what is written into objects.

@@ -22,6 +22,7 @@
 //! 6. Claims are created by `claims::create` alone.
 //! 7. Tests use `testing::World`: an API server in memory, the simulated cloud on top of it, and a `Ctx` that knows both.
 
+pub mod apis;
 mod catalogs;
 mod claims;
 mod conditions;
@@ -69,6 +70,7 @@ const GRACE: Duration = Duration::from_secs(10);
 fn duties(ctx: &Arc<Ctx>) -> Duties {
     let mut duties = Duties::new(ctx.clone());
     duties.add(upkeep::Upkeep);
+    duties.add(apis::Discovery);
     duties.add(pools::Pools::default());
     duties.add(catalogs::CatalogKeeper);
     if ctx.settings.observes_cluster_state {
