@@ -76,7 +76,10 @@ impl Controller for Pools {
         let Some(pool) = ctx.store().node_pool(name).cloned() else { return Ok(Next::OnChange) };
         let until_count = self.until_count(name);
         self.update_status(ctx, name, &pool, until_count.is_none()).await?;
-        tell_problems(ctx, name, &pool);
+        // To find out whether all that is on sale suits a pool takes a while, and each of its nodes wakes it many times.
+        if until_count.is_none() {
+            tell_problems(ctx, name, &pool);
+        }
         Ok(until_count.map_or(Next::OnChange, Next::After))
     }
 }
