@@ -4,41 +4,22 @@
 set -euo pipefail
 shopt -s inherit_errexit
 
-say() { echo "reference: $*" >&2; }
-die() { say "$@"; exit 1; }
+name=reference
+binary=karpenter
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/build-once.sh"
 
 # The module asks for this Go; the Go command fetches it when the machine's own is older.
 version=v1.15.0
 export GOTOOLCHAIN=go1.26.9 CGO_ENABLED=0 GOFLAGS=-mod=readonly
-
-store="${DOVETAIL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dovetail}/reference"
-built="$store/$version-$GOTOOLCHAIN"
-
-found() {
-    [ -x "$built/karpenter" ] || return 1
-    echo "$built/karpenter"
-}
+key="$version-$GOTOOLCHAIN"
 
 build() {
-    local unfinished="$store/.unfinished.$version" started=$SECONDS
     say "building the reference's kwok controller $version, about 5 minutes the first time, once per machine…"
-    rm -rf "$store"/.unfinished.*
-    mkdir -p "$unfinished"
-    (cd "$unfinished" && GOBIN="$unfinished" go install -trimpath "sigs.k8s.io/karpenter/kwok@$version" >&2 9>&-) ||
+    (cd "$1" && GOBIN="$1" go install -trimpath "sigs.k8s.io/karpenter/kwok@$version" >&2) ||
         die "the build failed; it needs Go and the module proxy"
-    mv "$unfinished/kwok" "$unfinished/karpenter"
-    # Only a whole build ever has its final name.
-    mv -T "$unfinished" "$built"
-    say "built in $((SECONDS - started)) s"
+    mv "$1/kwok" "$1/$binary"
 }
 
 command -v go >/dev/null || die "go is missing: install Go 1.26 or newer (https://go.dev/dl)"
-if ! found; then
-    mkdir -p "$store"
-    exec 9>"$store/.lock"
-    flock -n 9 || { say "waiting for another build to end"; flock 9; }
-    if ! found; then
-        build
-        found
-    fi
-fi
+build_once
