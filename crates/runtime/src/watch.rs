@@ -179,7 +179,8 @@ enum State {
 struct Lines {
     source: Pin<Box<dyn AsyncBufRead + Send>>,
     line: Vec<u8>,
-    opened_at: Instant,
+    /// Unset once it has brought a change.
+    opened_at: Option<Instant>,
     ends_at: Instant,
 }
 
@@ -365,7 +366,7 @@ where
         match self.client.request_stream(request).await {
             Ok(source) => {
                 let ends_at = opened_at + lifetime + LIFETIME_GRACE;
-                let lines = Lines { source: Box::pin(source), line: Vec::new(), opened_at, ends_at };
+                let lines = Lines { source: Box::pin(source), line: Vec::new(), opened_at: Some(opened_at), ends_at };
                 Ok(State::Watching { version, lines })
             }
             Err(Error::Api(status)) if status.code == 410 => Err(Setback::Expired(status.message)),
@@ -386,7 +387,8 @@ where
                     Ok(Err(error)) => with_causes(&error),
                     _ => "the connection was closed".to_owned(),
                 };
-                if lines.opened_at.elapsed() < LIFETIME_MIN {
+                // A busy server closes watches that it cannot serve fast enough, and the changes go on all the same.
+                if lines.opened_at.is_some_and(|opened_at| opened_at.elapsed() < LIFETIME_MIN) {
                     return Err(Setback::Again(State::At { version }, reason));
                 }
                 tracing::debug!(kind = self.target.resource.kind, reason, "opening the watch again");
@@ -395,7 +397,7 @@ where
         }
     }
 
-    fn read_change(&mut self, version: String, lines: Lines) -> Result<State, Setback> {
+    fn read_change(&mut self, version: String, mut lines: Lines) -> Result<State, Setback> {
         let change: Change<'_> = match serde_json::from_slice(&lines.line) {
             Ok(change) => change,
             // Reading on would lose a change, and opening again would bring the same line. A list brings the object itself.
@@ -412,6 +414,7 @@ where
         self.retry.succeeded();
         let newer = std::mem::take(&mut head.resource_version);
         let version = if newer.is_empty() { version } else { newer };
+        let is_change = !matches!(change.kind, ChangeKind::Bookmark);
         match change.kind {
             ChangeKind::Added | ChangeKind::Modified => {
                 let event = self.applied(change.object, head);
@@ -420,6 +423,7 @@ where
             ChangeKind::Deleted => self.ready.push_back(Event::Deleted(head.into())),
             ChangeKind::Bookmark | ChangeKind::Error => {}
         }
+        lines.opened_at = lines.opened_at.filter(|_| !is_change);
         Ok(State::Watching { version, lines })
     }
 

@@ -129,6 +129,27 @@ async fn a_watch_that_ends_goes_on_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_after_a_change_is_opened_again_at_once_and_a_silent_one_later() {
+    let mut replies = vec![
+        list(&[], 3),
+        Reply::closed(vec![line("ADDED", map("a", 4))]),
+        Reply::closed(vec![line("DELETED", map("a", 5))]),
+        Reply::closed(vec![line("BOOKMARK", map("", 6))]),
+    ]
+    .into_iter();
+    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let notes = times.clone();
+    let server = FakeServer::new(move |_| {
+        notes.lock().unwrap().push(Instant::now());
+        replies.next().unwrap_or(Reply::Never)
+    });
+    watch_for(&server, Settings::default(), Duration::from_secs(30)).await;
+    let times = times.lock().unwrap();
+    let waits: Vec<bool> = times.windows(2).map(|pair| pair[1] > pair[0]).collect();
+    assert_eq!(waits, [false, false, false, true]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_version_that_is_too_old_begins_again() {
     let replies = vec![
         list(&[map("a", 1)], 3),
