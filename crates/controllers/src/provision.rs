@@ -86,7 +86,7 @@ impl Provisioner {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                _ = self.calls.gathered(limits) => {}
+                _ = self.calls.gathered(limits, || ctx.store().has_unjudged(ctx.now())) => {}
             }
             failpoint::reach("batch-closed");
             let id = ctx.tick_id();

@@ -1,14 +1,24 @@
 //! Which pods may have a new place. Plain questions to a pod, asked when a batch is put together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::pod::{Life, Owner, Pod, Readiness};
 use model::snapshot::PodBudget;
 use model::time::Instant;
 
+const UNJUDGED_MAX: Duration = Duration::from_secs(5);
+
 /// Whether the pod waits for a node that only we could bring. The reference also brings nodes for pods that are ending.
 pub fn is_provisionable(pod: &Pod) -> bool {
     pod.life == Life::Active && pod.is_unschedulable && pod.node.is_none() && !pod.is_nominated && !belongs_to_node(pod)
+}
+
+/// Whether the pod is new and the scheduler has not said anything about it yet. It judges one pod after the other; a pod that
+/// has waited for longer is somebody else's, or held back by a gate.
+pub fn is_unjudged(pod: &Pod, now: Instant) -> bool {
+    let is_waiting = pod.life == Life::Active && pod.node.is_none() && !pod.is_unschedulable && !belongs_to_node(pod);
+    is_waiting && now.since(pod.created) < UNJUDGED_MAX
 }
 
 /// Whether the pod will want another place when its node goes. A StatefulSet makes the same pod again only after the old

@@ -16,7 +16,7 @@ use model::snapshot::{PodBudget, Snapshot};
 use model::time::Instant;
 
 use super::{Attachment, Machine, NodeClass, PodTimes, Store, on_machine};
-use crate::lower::eligible::{is_currently_reschedulable, is_provisionable};
+use crate::lower::eligible::{is_currently_reschedulable, is_provisionable, is_unjudged};
 use crate::lower::facts::PodFacts;
 use crate::object::Kind;
 
@@ -93,6 +93,11 @@ impl Store {
     /// Pods that wait for a node that only we could bring, those with problems included.
     pub fn provisionable(&self) -> impl Iterator<Item = Arc<Pod>> + '_ {
         self.pods.unbound().filter(|entry| is_provisionable(&entry.pod)).map(|entry| entry.pod.clone())
+    }
+
+    /// Whether the scheduler is about to say of new pods that it finds no place for them, or that it does.
+    pub fn has_unjudged(&self, now: Instant) -> bool {
+        self.pods.unbound().any(|entry| is_unjudged(&entry.pod, now))
     }
 
     /// Pods of leaving machines that would move now if they had a place.

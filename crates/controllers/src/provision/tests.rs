@@ -163,6 +163,24 @@ async fn the_process_plans_by_itself_when_a_pod_appears() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pods_that_the_scheduler_has_not_judged_yet_are_waited_for() {
+    let world = world();
+    let new = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:05Z"}});
+    let appearing = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        world.put(merged(merged(pending_pod("second", "1"), new.clone()), json!({"status": {"conditions": []}})));
+        world.put(merged(pending_pod("first", "1"), new.clone()));
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        assert_eq!(claims(&world).len(), 0);
+        world.put(merged(pending_pod("second", "1"), new));
+    };
+    futures::join!(world.run(Duration::from_secs(8)), appearing);
+    let made = claims(&world);
+    assert_eq!(made.len(), 1);
+    assert_eq!(made[0]["spec"]["resources"]["requests"]["pods"], "2", "one plan for both");
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_hear_a_new_reason_and_no_reason_while_pools_are_being_judged() {
     let world = World::new();
     world.put(node_class("default"));

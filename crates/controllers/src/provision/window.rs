@@ -4,7 +4,8 @@
 //! time is spent on waiting for nobody. Here the silence that ends a window is measured by the window's own arrivals: several
 //! times their usual gap, and never more than the operator's idle time. A stream is let run to its silence, as with the
 //! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets machines of several sizes, and
-//! pods that the scheduler has refused again and again for want of the later ones are made to wait by it. Decision 0034.
+//! pods that the scheduler has refused again and again for want of the later ones are made to wait by it. A silence means
+//! nothing while there are new pods that the scheduler has not judged yet: it is the scheduler that is slow. Decision 0034.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,23 +78,29 @@ impl Calls {
         self.0.arrived.notify_one();
     }
 
-    /// Waits for calls and then for the end of their window, which begins a new one. Says how many called.
-    pub(crate) async fn gathered(&self, limits: Limits) -> usize {
+    /// Waits for calls and then for the end of their window, which begins a new one. Says how many called. While more are
+    /// coming, as far as anybody knows, a silence ends a window only if it is as long as the idle time.
+    pub(crate) async fn gathered(&self, limits: Limits, are_more_coming: impl Fn() -> bool) -> usize {
         loop {
-            let (due, is_open) = {
+            let (due, latest) = {
                 let state = self.lock();
-                match state.closes_at(limits) {
-                    Some(close) => (Some(close), true),
-                    None => (state.again, false),
+                match state.closing(limits) {
+                    Some(Closing { due, latest }) => (Some(due), Some(latest)),
+                    None => (state.again, None),
                 }
             };
+            let now = Instant::now();
             match due {
-                Some(due) if due <= Instant::now() => {
+                Some(due) if due <= now => {
+                    if let Some(latest) = latest.filter(|latest| now < *latest && are_more_coming()) {
+                        tokio::time::sleep_until(latest.min(now + LEAST_QUIET)).await;
+                        continue;
+                    }
                     let calls = std::mem::take(&mut *self.lock());
                     return calls.seen.len();
                 }
                 // Arrivals only move the end, so there is nothing to hear until it has come.
-                Some(due) if is_open => tokio::time::sleep_until(due).await,
+                Some(due) if latest.is_some() => tokio::time::sleep_until(due).await,
                 Some(due) => {
                     tokio::select! {
                         biased;
@@ -112,14 +119,22 @@ impl Calls {
     }
 }
 
+/// When a window closes.
+struct Closing {
+    due: Instant,
+    /// The same while more are coming.
+    latest: Instant,
+}
+
 impl State {
-    fn closes_at(&self, limits: Limits) -> Option<Instant> {
+    fn closing(&self, limits: Limits) -> Option<Closing> {
         let (first, last) = (self.first?, self.last?);
         let gaps = u32::try_from(self.seen.len().saturating_sub(1)).unwrap_or(u32::MAX).max(1);
         let usual_gap = last.duration_since(first) / gaps;
         let least = if self.seen.len() < STREAM { LEAST_QUIET } else { STREAM_QUIET };
         let quiet = (usual_gap * GAPS).max(least).min(limits.idle);
-        Some((last + quiet).min(first + limits.max))
+        let end = first + limits.max;
+        Some(Closing { due: end.min(last + quiet), latest: end.min(last + limits.idle) })
     }
 }
 
@@ -135,6 +150,11 @@ mod tests {
 
     /// Calls at these milliseconds, and says after how many the window closed and whom it had.
     async fn window(limits: Limits, calls: &[(u64, u64)]) -> (u64, usize) {
+        window_with(limits, calls, 0).await
+    }
+
+    /// The same while more are coming until some millisecond.
+    async fn window_with(limits: Limits, calls: &[(u64, u64)], more_until: u64) -> (u64, usize) {
         let (gathered, start) = (Calls::default(), Instant::now());
         let calling = async {
             for (at, number) in calls {
@@ -143,7 +163,8 @@ mod tests {
             }
         };
         let closing = async {
-            let count = gathered.gathered(limits).await;
+            let are_more_coming = || start.elapsed() < Duration::from_millis(more_until);
+            let count = gathered.gathered(limits, are_more_coming).await;
             (u64::try_from(start.elapsed().as_millis()).unwrap(), count)
         };
         futures::join!(calling, closing).1
@@ -186,13 +207,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_silence_means_little_while_more_are_coming() {
+        assert_eq!(
+            window_with(LIMITS, &[(0, 1), (400, 2)], 420).await,
+            (1400, 2),
+            "six gaps of 400 ms, at most a second"
+        );
+        assert_eq!(window_with(LIMITS, &[(0, 1)], 420).await, (450, 1), "all that came have come");
+        assert_eq!(window_with(LIMITS, &[(0, 1)], 5000).await, (1000, 1), "nobody waits longer than the idle time");
+        let hasty = Limits { max: Duration::from_millis(200), ..LIMITS };
+        assert_eq!(window_with(hasty, &[(0, 1)], 5000).await, (200, 1), "nor longer than the greatest length");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn calls_during_a_pass_open_the_next_window() {
         let calls = Calls::default();
         calls.push(caller(1));
-        assert_eq!(calls.gathered(LIMITS).await, 1);
+        assert_eq!(calls.gathered(LIMITS, || false).await, 1);
         calls.push(caller(1));
         calls.push(caller(2));
-        assert_eq!(calls.gathered(LIMITS).await, 2);
+        assert_eq!(calls.gathered(LIMITS, || false).await, 2);
     }
 
     #[tokio::test(start_paused = true)]
@@ -200,9 +234,9 @@ mod tests {
         let (calls, start) = (Calls::default(), Instant::now());
         calls.again_after(Duration::from_secs(10));
         calls.again_after(Duration::from_secs(20));
-        assert_eq!((calls.gathered(LIMITS).await, start.elapsed().as_secs()), (0, 10));
+        assert_eq!((calls.gathered(LIMITS, || false).await, start.elapsed().as_secs()), (0, 10));
         calls.again_after(Duration::from_secs(10));
         calls.push(caller(1));
-        assert_eq!((calls.gathered(LIMITS).await, start.elapsed().as_secs()), (1, 10));
+        assert_eq!((calls.gathered(LIMITS, || false).await, start.elapsed().as_secs()), (1, 10));
     }
 }

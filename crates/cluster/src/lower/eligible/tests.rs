@@ -29,6 +29,23 @@ fn only_an_unbound_unschedulable_pod_of_no_node_is_provisionable() {
     check(false, |pod| pod.life = Life::Terminal);
 }
 
+#[test]
+fn a_new_pod_is_unjudged_until_the_scheduler_speaks() {
+    let check = |expected: bool, change: fn(&mut Pod)| {
+        let pod = pod(|pod| {
+            (pod.is_unschedulable, pod.created) = (false, Instant::from_unix_seconds(NOW - 4));
+            change(pod);
+        });
+        assert_eq!(is_unjudged(&pod, Instant::from_unix_seconds(NOW)), expected);
+    };
+    check(true, |_| {});
+    check(false, |pod| pod.is_unschedulable = true);
+    check(false, |pod| pod.node = Some(NodeName::from("a")));
+    check(false, |pod| pod.owner = Owner::DaemonSet);
+    check(false, |pod| pod.life = Life::Terminating);
+    check(false, |pod| pod.created = Instant::from_unix_seconds(NOW - 5));
+}
+
 // 01/DEL-02
 #[test]
 fn of_ending_pods_only_those_of_a_stateful_set_want_another_place() {
