@@ -52,8 +52,9 @@ fn a_thousand_pods_run() {
     let prices: Option<Vec<f64>> = nodes.iter().map(price).collect();
     let total: f64 = prices.unwrap().iter().sum();
     // 500 of the large pods fill 56 machines of 32 cores and 256 GiB, 500 small ones 15 of 128 GiB: 74 dollars an hour. The
-    // scheduler does not know our plan and seats pods as nodes come up, which costs some; 81 to 86 were seen.
-    assert!(total < 100.0, "{} nodes for {total} dollars an hour", nodes.len());
+    // scheduler does not know our plan and seats pods as nodes come up, which costs some; 82 and 83.5 were seen,
+    // and 92.5 beside all the other tests on two busy cores.
+    assert!(total < 96.0, "{} nodes for {total} dollars an hour", nodes.len());
 }
 
 // 02/E6
