@@ -3,9 +3,9 @@
 //! The reference waits until nothing has arrived for the idle time, however long the gaps between arrivals were. Most of that
 //! time is spent on waiting for nobody. Here the silence that ends a window is measured by the window's own arrivals: several
 //! times their usual gap, and never more than the operator's idle time. A stream is let run to its silence, as with the
-//! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets machines of several sizes, and
-//! pods that the scheduler has refused again and again for want of the later ones are made to wait by it. A silence means
-//! nothing while there are new pods that the scheduler has not judged yet: it is the scheduler that is slow. Decision 0034.
+//! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets more machines than it needs. A
+//! silence means nothing while there are new pods that the scheduler has not judged yet: it is the scheduler that is slow.
+//! Decision 0034.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
