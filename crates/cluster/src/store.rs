@@ -18,6 +18,7 @@ mod on_storage;
 mod pods;
 mod pools;
 mod quiet;
+mod refused;
 mod sharing;
 mod snapshots;
 mod storage;
@@ -119,6 +120,7 @@ pub struct Store {
     overlays: BTreeMap<Arc<str>, Arc<Overlay>>,
     assumed: Assumed,
     times: times::Times,
+    refused: refused::Refused,
     quiet: quiet::Quiet,
     synced: Synced,
     versions: versions::Versions,
@@ -143,6 +145,7 @@ impl Store {
             overlays: BTreeMap::new(),
             assumed: Assumed::default(),
             times: times::Times::default(),
+            refused: refused::Refused::default(),
             quiet: quiet::Quiet::new(now),
             synced: Synced::new(settings.expected.clone(), now),
             versions: versions::Versions::default(),

@@ -31,7 +31,7 @@ use crate::controller::TickId;
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
 use crate::failpoint;
-use window::{Calls, Limits};
+use window::{Calls, Gathered, Limits};
 
 pub(crate) const NAME: &str = "provisioner";
 
@@ -83,17 +83,17 @@ impl Provisioner {
     pub(crate) async fn run(mut self, ctx: &Ctx, stop: &Stop) {
         let limits = Limits { idle: ctx.settings.batch_idle, max: ctx.settings.batch_max };
         loop {
-            tokio::select! {
+            let gathered = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                _ = self.calls.gathered(limits, || ctx.store().has_unjudged(ctx.now())) => {}
-            }
+                gathered = self.calls.gathered(limits, || ctx.store().has_unjudged(ctx.now())) => gathered,
+            };
             failpoint::reach("batch-closed");
             let id = ctx.tick_id();
             let span = tracing::info_span!("reconcile", controller = NAME, "reconcileID" = %id);
             let underway = ctx.metrics.begin_tick(NAME);
             // A pass that has begun is finished: it ends within seconds, and half of it done would be done again.
-            let end = self.pass(ctx, &id).instrument(span.clone()).await;
+            let end = self.pass(ctx, &id, gathered).instrument(span.clone()).await;
             underway.end(report::result_of(&end));
             match end {
                 Ok(Some(next)) => self.calls.again_after(next),
@@ -107,7 +107,7 @@ impl Provisioner {
     }
 
     /// One pass, and when another one is wanted at the latest.
-    async fn pass(&mut self, ctx: &Ctx, id: &TickId) -> Result<Option<Duration>, ControllerError> {
+    async fn pass(&mut self, ctx: &Ctx, id: &TickId, gathered: Gathered) -> Result<Option<Duration>, ControllerError> {
         if !ctx.store().is_synced() {
             return Ok(Some(SOON));
         }
@@ -123,7 +123,11 @@ impl Provisioner {
             return Ok((!look.batch.ignored.is_empty()).then_some(AGAIN));
         }
         let start = Instant::now();
-        let plan = self.plan(ctx, &look.batch, id).await?;
+        let mut plan = self.plan(ctx, &look.batch, id).await?;
+        // While pods arrive, machines that are full can be bought; the others would be smaller than need be.
+        if let Gathered::Some(_) = gathered {
+            plan = plan.full_part();
+        }
         failpoint::reach("plan-made");
         report::planned(ctx, &look.batch, &plan, start.elapsed());
         carry_out::carry_out(ctx, &look, &plan, id).await;

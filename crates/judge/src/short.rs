@@ -275,6 +275,7 @@ pub(crate) fn claim(types: &str) -> PlannedClaim {
         labels: [].into(),
         reservations: Vec::new(),
         is_min_values_relaxed: false,
+        is_full: false,
         price: Price::ZERO,
         reason: ClaimReason { pods: Vec::new(), binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
     }

@@ -46,6 +46,8 @@ pub struct PlannedClaim {
     pub reservations: Vec<ReservationId>,
     /// Whether the pool's minimum numbers of values were lowered for it.
     pub is_min_values_relaxed: bool,
+    /// Whether none of the pods that were asked about could join it on its cheapest machine: more of their like would not change it.
+    pub is_full: bool,
     /// Its cheapest offering.
     pub price: Price,
     pub reason: ClaimReason,
@@ -55,5 +57,84 @@ impl Plan {
     /// What all new claims cost per hour, each at its cheapest.
     pub fn price(&self) -> Price {
         self.claims.iter().fold(Price::ZERO, |sum, claim| sum.plus(claim.price))
+    }
+
+    /// The part of it that pods which are still to come will not make better: claims that are full, and whoever goes to them or
+    /// to nodes. Of the others nothing is said yet.
+    pub fn full_part(mut self) -> Self {
+        let mut numbers = Vec::with_capacity(self.claims.len());
+        let mut kept = 0;
+        for claim in &self.claims {
+            numbers.push(claim.is_full.then_some(kept));
+            kept += usize::from(claim.is_full);
+        }
+        self.claims.retain(|claim| claim.is_full);
+        self.placements.retain_mut(|(_, target)| match target {
+            Target::Node(_) => true,
+            Target::Claim(number) => match numbers[*number] {
+                Some(renamed) => {
+                    *number = renamed;
+                    true
+                }
+                None => false,
+            },
+        });
+        self.unplaced.clear();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(pool: &str, is_full: bool) -> PlannedClaim {
+        PlannedClaim {
+            pool: pool.into(),
+            requirements: Requirements::default(),
+            types: Arc::default(),
+            pods: Vec::new(),
+            requests: Resources::default(),
+            labels: Labels::new(),
+            reservations: Vec::new(),
+            is_min_values_relaxed: false,
+            is_full,
+            price: Price::ZERO,
+            reason: ClaimReason {
+                pods: Vec::new(),
+                binding: None,
+                price: Price::ZERO,
+                cheapest: None,
+                runner_up: None,
+            },
+        }
+    }
+
+    #[test]
+    fn the_full_part_has_full_claims_and_who_goes_there_or_to_nodes() {
+        let pod = |name: &str| PodName::new("default", name);
+        let plan = Plan {
+            placements: vec![
+                (pod("a"), Target::Claim(0)),
+                (pod("b"), Target::Claim(1)),
+                (pod("c"), Target::Node("n".into())),
+                (pod("d"), Target::Claim(2)),
+            ],
+            claims: vec![claim("open", false), claim("first", true), claim("second", true)],
+            unplaced: vec![Unplaced {
+                pod: pod("e"),
+                nearest_node: None,
+                pools: Vec::new(),
+                closest_pool: None,
+                general: Vec::new(),
+            }],
+            steps: 7,
+        };
+        let full = plan.full_part();
+        let names: Vec<&str> = full.claims.iter().map(|claim| claim.pool.as_str()).collect();
+        assert_eq!(names, ["first", "second"]);
+        let expected =
+            [(pod("b"), Target::Claim(0)), (pod("c"), Target::Node("n".into())), (pod("d"), Target::Claim(1))];
+        assert_eq!((full.placements, full.unplaced.len(), full.steps), (expected.to_vec(), 0, 7));
     }
 }

@@ -29,6 +29,8 @@ pub struct Pod {
     pub node: Option<NodeName>,
     /// Whether the scheduler has said that it finds no place.
     pub is_unschedulable: bool,
+    /// Whether somebody keeps it from the scheduler for now.
+    pub is_gated: bool,
     /// Whether the scheduler is making room for it by preemption.
     pub is_nominated: bool,
     /// What makes the pod unfit for us; such a pod is reported and left alone.
@@ -142,6 +144,7 @@ impl Pod {
             owner: Owner::Other,
             node: None,
             is_unschedulable: true,
+            is_gated: false,
             is_nominated: false,
             problems: Vec::new(),
             do_not_disrupt: DoNotDisrupt::No,

@@ -163,6 +163,7 @@ impl ClaimEntry {
             reservations: reservations(snapshot, &requirements),
             requirements,
             is_min_values_relaxed: false,
+            is_full: false,
             price: Price::ZERO,
             reason: ClaimReason {
                 pods: Vec::new(),

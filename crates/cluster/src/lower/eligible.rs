@@ -7,7 +7,8 @@ use model::pod::{Life, Owner, Pod, Readiness};
 use model::snapshot::PodBudget;
 use model::time::Instant;
 
-const UNJUDGED_MAX: Duration = Duration::from_secs(5);
+/// For so long a new pod is taken to wait for the scheduler, and what that said of another pod to be true still.
+pub(crate) const UNJUDGED_MAX: Duration = Duration::from_secs(5);
 
 /// Whether the pod waits for a node that only we could bring. The reference also brings nodes for pods that are ending.
 pub fn is_provisionable(pod: &Pod) -> bool {
@@ -15,10 +16,21 @@ pub fn is_provisionable(pod: &Pod) -> bool {
 }
 
 /// Whether the pod is new and the scheduler has not said anything about it yet. It judges one pod after the other; a pod that
-/// has waited for longer is somebody else's, or held back by a gate.
+/// has waited for longer is somebody else's.
 pub fn is_unjudged(pod: &Pod, now: Instant) -> bool {
-    let is_waiting = pod.life == Life::Active && pod.node.is_none() && !pod.is_unschedulable && !belongs_to_node(pod);
-    is_waiting && now.since(pod.created) < UNJUDGED_MAX
+    let is_waiting = pod.life == Life::Active && pod.node.is_none() && !belongs_to_node(pod);
+    let is_heard = pod.is_unschedulable || pod.is_gated || pod.is_nominated;
+    is_waiting && !is_heard && now.since(pod.created) < UNJUDGED_MAX
+}
+
+/// Whether two pods are the same to a scheduler, so that what it says of one it will say of the other.
+pub fn are_alike(a: &Pod, b: &Pod) -> bool {
+    a.namespace() == b.namespace()
+        && a.labels == b.labels
+        && a.requests == b.requests
+        && a.priority == b.priority
+        && a.wants == b.wants
+        && a.problems == b.problems
 }
 
 /// Whether the pod will want another place when its node goes. A StatefulSet makes the same pod again only after the old

@@ -74,6 +74,7 @@ fn lower(pod: &wire::Pod, origin: Origin<'_>, around: &Surroundings<'_>) -> Lowe
         owner: owner_kind(&pod.metadata),
         node: spec.node_name.as_deref().filter(|name| !name.is_empty()).map(Into::into),
         is_unschedulable: is_unschedulable(pod),
+        is_gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),
         is_nominated: is_nominated(pod),
         problems,
         do_not_disrupt: do_not_disrupt(pod, &mut oddities),

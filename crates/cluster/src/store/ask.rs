@@ -80,7 +80,7 @@ impl Store {
     /// Everything that a pass needs, all of one moment.
     pub fn batch(&mut self, now: Instant) -> Batch {
         let snapshot = self.snapshot(now);
-        let (pending, ignored) = self.provisionable().partition(|pod| pod.problems.is_empty());
+        let (pending, ignored) = self.provisionable(now).partition(|pod| pod.problems.is_empty());
         Batch {
             pending,
             ignored,
@@ -90,14 +90,16 @@ impl Store {
         }
     }
 
-    /// Pods that wait for a node that only we could bring, those with problems included.
-    pub fn provisionable(&self) -> impl Iterator<Item = Arc<Pod>> + '_ {
-        self.pods.unbound().filter(|entry| is_provisionable(&entry.pod)).map(|entry| entry.pod.clone())
+    /// Pods that wait for a node that only we could bring, those with problems included, and those of whom it is plain that
+    /// they will.
+    pub fn provisionable(&self, now: Instant) -> impl Iterator<Item = Arc<Pod>> + '_ {
+        let is_wanted = move |pod: &Pod| is_provisionable(pod) || self.refused.foretells(pod, now);
+        self.pods.unbound().filter(move |entry| is_wanted(&entry.pod)).map(|entry| entry.pod.clone())
     }
 
-    /// Whether the scheduler is about to say of new pods that it finds no place for them, or that it does.
+    /// Whether the scheduler is about to say of new pods that it finds no place for them, or that it does, and it is open which.
     pub fn has_unjudged(&self, now: Instant) -> bool {
-        self.pods.unbound().any(|entry| is_unjudged(&entry.pod, now))
+        self.pods.unbound().any(|entry| is_unjudged(&entry.pod, now) && !self.refused.foretells(&entry.pod, now))
     }
 
     /// Pods of leaving machines that would move now if they had a place.

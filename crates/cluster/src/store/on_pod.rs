@@ -101,10 +101,13 @@ impl Store {
         }
     }
 
-    fn note_pod(&mut self, before: Option<&Pod>, after: &Pod, now: Instant, change: &mut Change) {
+    fn note_pod(&mut self, before: Option<&Pod>, after: &Arc<Pod>, now: Instant, change: &mut Change) {
         self.snapshots.touch_pod(&after.name);
         if is_provisionable(after) {
+            self.refused.note(after, now);
             self.times.see(&after.name, now);
+            change.wake(Duty::Provision(after.uid.clone()));
+        } else if self.refused.foretells(after, now) {
             change.wake(Duty::Provision(after.uid.clone()));
         }
         let Some(node) = &after.node else { return };

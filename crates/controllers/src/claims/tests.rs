@@ -25,6 +25,7 @@ fn planned(requirements: Requirements) -> PlannedClaim {
         labels: [("example.com/rack".into(), "7".into())].into(),
         reservations: Vec::new(),
         is_min_values_relaxed: false,
+        is_full: false,
         price: Price::ZERO,
         reason: ClaimReason { pods: Vec::new(), binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
     }

@@ -14,8 +14,12 @@ fn world() -> World {
 }
 
 async fn pass(world: &World) -> Option<Duration> {
+    pass_with(world, Gathered::All(1)).await
+}
+
+async fn pass_with(world: &World, gathered: Gathered) -> Option<Duration> {
     let mut provisioner = Provisioner::new(&world.ctx);
-    provisioner.pass(&world.ctx, &world.id()).await.unwrap()
+    provisioner.pass(&world.ctx, &world.id(), gathered).await.unwrap()
 }
 
 fn claims(world: &World) -> Vec<Value> {
@@ -66,6 +70,26 @@ async fn the_next_pass_counts_on_claims_that_are_on_their_way() {
     let events = told(&world).await;
     let name = before[0]["metadata"]["name"].as_str().unwrap();
     assert_eq!(events, [("Nominated".to_owned(), format!("Pod should schedule on: nodeclaim/{name}"))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_pods_arrive_only_full_machines_are_bought() {
+    let world = world();
+    let mut pool = node_pool("general");
+    pool["spec"]["template"]["spec"]["requirements"] =
+        json!([{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["c-2x-amd64-linux"]}]);
+    world.put(pool);
+    // One and a half machines of two cpus, less what the system keeps.
+    (0..3).for_each(|number| world.put(pending_pod(&format!("web-{number}"), "900m")));
+    world.put(pending_pod("huge", "100000"));
+    world.sync();
+    pass_with(&world, Gathered::Some(4)).await;
+    assert_eq!(claims(&world).len(), 1);
+    let events = told(&world).await;
+    assert!(events.iter().all(|(reason, _)| reason == "Nominated"), "no verdict on anybody else: {events:?}");
+    assert_eq!(events.len(), 2);
+    pass_with(&world, Gathered::All(4)).await;
+    assert_eq!(claims(&world).len(), 2, "the first is counted on, and the rest gets its own");
 }
 
 // 01/MET-01
@@ -188,13 +212,13 @@ async fn pods_hear_a_new_reason_and_no_reason_while_pools_are_being_judged() {
     world.put(pending_pod("web", "1"));
     world.sync();
     let mut provisioner = Provisioner::new(&world.ctx);
-    assert_eq!(provisioner.pass(&world.ctx, &world.id()).await.unwrap(), Some(SOON));
+    assert_eq!(provisioner.pass(&world.ctx, &world.id(), Gathered::All(1)).await.unwrap(), Some(SOON));
     assert_eq!(told(&world).await, []);
     tokio::time::sleep(FIRST_VERDICTS).await;
-    provisioner.pass(&world.ctx, &world.id()).await.unwrap();
+    provisioner.pass(&world.ctx, &world.id(), Gathered::All(1)).await.unwrap();
     world.put(merged(node_pool("general"), json!({"spec": {"limits": {"cpu": "0"}}})));
     world.sync();
-    provisioner.pass(&world.ctx, &world.id()).await.unwrap();
+    provisioner.pass(&world.ctx, &world.id(), Gathered::All(1)).await.unwrap();
     let events: Vec<String> = told(&world).await.into_iter().map(|(_, message)| message).collect();
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events.iter().any(|message| message.contains("no dynamic nodepools found")), "{events:?}");

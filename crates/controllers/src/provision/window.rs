@@ -3,9 +3,9 @@
 //! The reference waits until nothing has arrived for the idle time, however long the gaps between arrivals were. Most of that
 //! time is spent on waiting for nobody. Here the silence that ends a window is measured by the window's own arrivals: several
 //! times their usual gap, and never more than the operator's idle time. A stream is let run to its silence, as with the
-//! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets more machines than it needs. A
-//! silence means nothing while there are new pods that the scheduler has not judged yet: it is the scheduler that is slow.
-//! Decision 0034.
+//! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets more machines than it needs. But
+//! while it lasts there is a pass now and then for machines that are full already. A silence means nothing while there are new
+//! pods that the scheduler has not judged yet: it is the scheduler that is slow. Decisions 0034 and 0036.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,15 @@ const STREAM_QUIET: Duration = Duration::from_millis(200);
 const STREAM: usize = 8;
 /// So many usual gaps of silence mean that it is over.
 const GAPS: u32 = 6;
+
+/// Who has come so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gathered {
+    /// Those who will, as far as anybody can tell.
+    All(usize),
+    /// Many, and more are on their way.
+    Some(usize),
+}
 
 /// What the operator allows.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +58,8 @@ struct State {
     seen: BTreeSet<Uid>,
     first: Option<Instant>,
     last: Option<Instant>,
+    /// How many had called at the last look at a stream, and when that was.
+    looked: Option<(usize, Instant)>,
     /// When to plan in any case.
     again: Option<Instant>,
 }
@@ -79,17 +90,24 @@ impl Calls {
     }
 
     /// Waits for calls and then for the end of their window, which begins a new one. Says how many called. While more are
-    /// coming, as far as anybody knows, a silence ends a window only if it is as long as the idle time.
-    pub(crate) async fn gathered(&self, limits: Limits, are_more_coming: impl Fn() -> bool) -> usize {
+    /// coming, as far as anybody knows, a silence ends a window only if it is as long as the idle time. A stream is told of
+    /// each time that it is older by the idle time; its window stays open.
+    pub(crate) async fn gathered(&self, limits: Limits, are_more_coming: impl Fn() -> bool) -> Gathered {
         loop {
-            let (due, latest) = {
+            let (due, latest, early) = {
                 let state = self.lock();
                 match state.closing(limits) {
-                    Some(Closing { due, latest }) => (Some(due), Some(latest)),
-                    None => (state.again, None),
+                    Some(Closing { due, latest }) => (Some(due), Some(latest), state.early(limits)),
+                    None => (state.again, None, None),
                 }
             };
             let now = Instant::now();
+            if let Some(early) = early.filter(|early| *early <= now && latest.is_some_and(|latest| now < latest)) {
+                let mut state = self.lock();
+                let count = state.seen.len();
+                state.looked = Some((count, early.max(now)));
+                return Gathered::Some(count);
+            }
             match due {
                 Some(due) if due <= now => {
                     if let Some(latest) = latest.filter(|latest| now < *latest && are_more_coming()) {
@@ -97,10 +115,12 @@ impl Calls {
                         continue;
                     }
                     let calls = std::mem::take(&mut *self.lock());
-                    return calls.seen.len();
+                    return Gathered::All(calls.seen.len());
                 }
                 // Arrivals only move the end, so there is nothing to hear until it has come.
-                Some(due) if latest.is_some() => tokio::time::sleep_until(due).await,
+                Some(due) if latest.is_some() => {
+                    tokio::time::sleep_until(early.map_or(due, |early| early.min(due))).await;
+                }
                 Some(due) => {
                     tokio::select! {
                         biased;
@@ -127,6 +147,12 @@ struct Closing {
 }
 
 impl State {
+    /// When to look at a stream that has not ended, if there is anything new to see.
+    fn early(&self, limits: Limits) -> Option<Instant> {
+        let (known, since) = self.looked.map_or((0, self.first?), |(known, at)| (known, at));
+        (self.seen.len() >= known + STREAM).then(|| since + limits.idle)
+    }
+
     fn closing(&self, limits: Limits) -> Option<Closing> {
         let (first, last) = (self.first?, self.last?);
         let gaps = u32::try_from(self.seen.len().saturating_sub(1)).unwrap_or(u32::MAX).max(1);
@@ -164,8 +190,11 @@ mod tests {
         };
         let closing = async {
             let are_more_coming = || start.elapsed() < Duration::from_millis(more_until);
-            let count = gathered.gathered(limits, are_more_coming).await;
-            (u64::try_from(start.elapsed().as_millis()).unwrap(), count)
+            loop {
+                if let Gathered::All(count) = gathered.gathered(limits, are_more_coming).await {
+                    return (u64::try_from(start.elapsed().as_millis()).unwrap(), count);
+                }
+            }
         };
         futures::join!(calling, closing).1
     }
@@ -197,6 +226,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_stream_is_looked_at_while_it_lasts() {
+        let (gathered, start) = (Calls::default(), Instant::now());
+        let calling = async {
+            for number in 0..250_u64 {
+                tokio::time::sleep_until(start + Duration::from_millis(number * 10)).await;
+                gathered.push(caller(number));
+            }
+        };
+        let looking = async {
+            let mut seen = Vec::new();
+            loop {
+                let found = gathered.gathered(LIMITS, || false).await;
+                seen.push((start.elapsed().as_millis(), found));
+                if let Gathered::All(_) = found {
+                    return seen;
+                }
+            }
+        };
+        let seen = futures::join!(calling, looking).1;
+        let expected = [(1000, Gathered::Some(101)), (2000, Gathered::Some(201)), (2690, Gathered::All(250))];
+        assert_eq!(seen, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_pause_within_a_stream_does_not_end_it() {
         let bursts: Vec<(u64, u64)> = (0..60).map(|number| ((number / 20) * 190 + number % 20, number)).collect();
         assert_eq!(window(LIMITS, &bursts).await, (599, 60));
@@ -223,10 +276,10 @@ mod tests {
     async fn calls_during_a_pass_open_the_next_window() {
         let calls = Calls::default();
         calls.push(caller(1));
-        assert_eq!(calls.gathered(LIMITS, || false).await, 1);
+        assert_eq!(calls.gathered(LIMITS, || false).await, Gathered::All(1));
         calls.push(caller(1));
         calls.push(caller(2));
-        assert_eq!(calls.gathered(LIMITS, || false).await, 2);
+        assert_eq!(calls.gathered(LIMITS, || false).await, Gathered::All(2));
     }
 
     #[tokio::test(start_paused = true)]
@@ -234,9 +287,9 @@ mod tests {
         let (calls, start) = (Calls::default(), Instant::now());
         calls.again_after(Duration::from_secs(10));
         calls.again_after(Duration::from_secs(20));
-        assert_eq!((calls.gathered(LIMITS, || false).await, start.elapsed().as_secs()), (0, 10));
+        assert_eq!((calls.gathered(LIMITS, || false).await, start.elapsed().as_secs()), (Gathered::All(0), 10));
         calls.again_after(Duration::from_secs(10));
         calls.push(caller(1));
-        assert_eq!((calls.gathered(LIMITS, || false).await, start.elapsed().as_secs()), (1, 10));
+        assert_eq!((calls.gathered(LIMITS, || false).await, start.elapsed().as_secs()), (Gathered::All(1), 10));
     }
 }

@@ -56,11 +56,11 @@ async fn objects_come_in_pages_by_namespace_and_reach_the_store() {
     let page = pods.list(&ListParams::default()).await.unwrap();
     assert!(page.items.len() < 20 && page.metadata.continue_.is_some());
     world.sync();
-    assert_eq!(world.ctx.store().provisionable().count(), 20);
+    assert_eq!(world.ctx.store().provisionable(world.ctx.now()).count(), 20);
     assert!(world.ctx.store().is_synced());
     world.server.remove("Pod", "web-0");
     world.sync();
-    assert_eq!(world.ctx.store().provisionable().count(), 19);
+    assert_eq!(world.ctx.store().provisionable(world.ctx.now()).count(), 19);
     world.server.withdraw("NodePool");
     let pools: Api<NodePool> = Api::all(world.ctx.client.clone());
     assert_eq!(code(pools.list(&ListParams::default()).await), 404);

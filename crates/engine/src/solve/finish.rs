@@ -143,6 +143,7 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
         labels: custom_labels(greedy, draft),
         reservations: claim.held.iter().cloned().collect(),
         is_min_values_relaxed,
+        is_full: is_full(greedy, claim),
         price,
         reason: ClaimReason {
             pods,
@@ -153,6 +154,15 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
         },
         types: listing.types.clone(),
     }
+}
+
+/// Whether the cheapest machine for a claim has no room for the least that any pod asks for.
+fn is_full(greedy: &Greedy<'_, '_>, claim: &Claim) -> bool {
+    let Some(step) = greedy.cheapest(claim) else { return true };
+    let room = greedy.world.templates[claim.template].room(step.machine, claim.requests.len());
+    let least = |axis: usize| greedy.least.iter().map(|least| least[axis]).min().unwrap_or(0);
+    let mut axes = room.iter().zip(&claim.requests).enumerate();
+    axes.any(|(axis, (room, held))| least(axis) > 0 && held.saturating_add(least(axis)) > *room)
 }
 
 /// Lowers the minimum numbers of values that a list does not meet to what it has; says whether there were any.

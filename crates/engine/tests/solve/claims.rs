@@ -223,3 +223,15 @@ fn without_a_pool_pods_are_told_so_and_nodes_still_take_them() {
     assert_eq!(answer.plan.unplaced[0].general, [Obstacle::NoPool]);
     assert!(world(Vec::new()).node("n", &[], 1000).solve(vec![pod("a").asks("cpu", 100)]).is_placed("a"));
 }
+
+#[test]
+fn a_claim_is_full_when_nobody_who_was_asked_about_could_join_it() {
+    let two_cpus = || world(vec![pool("p").types(vec![shape("two").with("cpu", 2000).build()])]);
+    let answer = two_cpus().solve(pods("a", 3, |sketch| sketch.asks("cpu", 900)));
+    let full: Vec<bool> = answer.plan.claims.iter().map(|claim| claim.is_full).collect();
+    assert_eq!((full, answer.claims()), (vec![true, false], 2));
+    let mut all = pods("a", 2, |sketch| sketch.asks("cpu", 900));
+    all.push(pod("small").asks("cpu", 100));
+    let answer = two_cpus().solve(all);
+    assert!(answer.claim("small").is_full && answer.claims() == 1, "1,900 of what 2,000 leave for pods");
+}

@@ -51,6 +51,7 @@ pub(crate) fn new_claim(pool: &Pool) -> PlannedClaim {
         labels: Labels::new(),
         reservations: Vec::new(),
         is_min_values_relaxed: false,
+        is_full: false,
         price: Price::ZERO,
         reason: ClaimReason { pods: Vec::new(), binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
     }

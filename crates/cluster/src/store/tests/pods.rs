@@ -287,6 +287,31 @@ fn the_newest_pod_of_a_daemon_set_is_remembered_until_the_set_is_gone() {
     assert!(cpu(&mut store).is_empty());
 }
 
+// 01/POD-01 differs: 0037
+#[test]
+fn who_is_like_a_pod_that_was_refused_need_not_wait_for_the_scheduler() {
+    let mut store = store();
+    let fresh =
+        |change: serde_json::Value| merged(json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:09Z"}}), change);
+    let wakes = |store: &mut Store, name: &str, change: serde_json::Value| {
+        let calls = store.apply(pod(name, fresh(change)), at(10)).wake;
+        calls.contains(&Duty::Provision(Uid::from(format!("{name}-uid"))))
+    };
+    assert!(!wakes(&mut store, "first", json!({})), "nobody like it was refused");
+    assert!(store.has_unjudged(at(10)));
+    assert!(wakes(&mut store, "refused", waiting()));
+    assert!(!store.has_unjudged(at(10)), "what will be said of the first is known");
+    assert!(wakes(&mut store, "like", json!({})));
+    assert!(!wakes(&mut store, "gated", json!({"spec": {"schedulingGates": [{"name": "later"}]}})));
+    assert!(!wakes(&mut store, "other", json!({"metadata": {"labels": {"app": "other"}}})));
+    assert!(!wakes(&mut store, "urgent", json!({"spec": {"priority": 7}})));
+    assert!(!wakes(&mut store, "old", json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:05Z"}})));
+    let names =
+        |store: &Store, now: Instant| store.provisionable(now).map(|pod| pod.name.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(&store, at(10)), ["first", "like", "refused"]);
+    assert_eq!(names(&store, at(15)), ["refused"], "what the scheduler said of another is no longer news");
+}
+
 #[test]
 fn waiting_pods_wake_provisioning_and_other_news_of_them_does_not() {
     let mut store = store();
@@ -298,10 +323,10 @@ fn waiting_pods_wake_provisioning_and_other_news_of_them_does_not() {
     let nominated = merged(waiting(), json!({"status": {"nominatedNodeName": "n"}}));
     assert_eq!(store.apply(pod("a", nominated), at(0)).wake, BTreeSet::new(), "the scheduler is making room");
     assert_eq!(store.apply(pod("a", waiting()), at(0)).wake, provision);
-    assert_eq!(store.provisionable().count(), 1);
+    assert_eq!(store.provisionable(at(0)).count(), 1);
     let change = store.apply(pod("a", bound("n")), at(0));
     assert!(change.wake.contains(&Duty::PodEvent("n".into())) && change.wake.contains(&Duty::Disrupt));
-    assert_eq!(store.provisionable().count(), 0);
+    assert_eq!(store.provisionable(at(0)).count(), 0);
 }
 
 #[test]
