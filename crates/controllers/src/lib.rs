@@ -94,18 +94,10 @@ pub struct Front {
 ///
 /// Without an election it leads at once. Watching starts with leading, unless the operator wants a warm stand-by.
 pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeError> {
-    // Every duty hears of facts from the first one on; what it hears before it leads waits in its queue.
     let duties = duties(&ctx);
     let provisioner = Provisioner::new(&ctx);
     let mut tasks = Tasks::new(stop.child_token());
     let stop = tasks.stop();
-    {
-        let (ctx, stop) = (ctx.clone(), stop.clone());
-        tasks.spawn("events", async move {
-            ctx.recorder.run(ctx.client.clone(), &stop).await;
-            Ok::<(), RuntimeError>(())
-        });
-    }
     let is_watching = Arc::new(AtomicBool::new(false));
     http::spawn(&ctx, front.metrics, front.probes, &is_watching, &mut tasks);
     let is_warm = ctx.settings.watches_before_leading;
@@ -142,6 +134,14 @@ async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError>
     let held = metrics::LeaseHeld { name: ctx.settings.lease_name.clone() };
     ctx.metrics.leader.get_or_create(&held).set(1.0);
     let mut tasks = Tasks::new(stop);
+    {
+        // A warm stand-by sees what the leader sees; what is to be said about it is said once.
+        let (ctx, stop) = (ctx.clone(), tasks.stop());
+        tasks.spawn("events", async move {
+            ctx.recorder.run(ctx.client.clone(), &stop).await;
+            Ok::<(), RuntimeError>(())
+        });
+    }
     if work.watches {
         facts::spawn(&ctx, &mut tasks);
     }

@@ -15,14 +15,14 @@ use cluster::{Fact, Kind, Object, feed};
 use provider::kwok::types::Menu;
 use provider::kwok::{Assortment, Kwok};
 use provider::metered::Metered;
-use runtime::{Clock, Compute, Recorder, Rng, Stop};
+use runtime::{Clock, Compute, Recorder, Rng, Stop, Tasks};
 use serde_json::{Value, json};
 
 pub(crate) use apiserver::{ApiServer, Trouble};
 pub(crate) use cloud::Scripted;
 pub(crate) use objects::{merged, node_class, node_pool, pending_pod, pod_on};
 
-use crate::controller::TickId;
+use crate::controller::{Controller, Duties, TickId};
 use crate::ctx::{Ctx, Parts};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -131,6 +131,15 @@ impl World {
         };
         let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), crate::Front::default(), stop.clone()), end);
         ended.unwrap();
+    }
+
+    /// Runs one duty alone for so long, in simulated time. Nobody watches: the store knows what it was told.
+    pub(crate) async fn run_only(&self, controller: impl Controller, time: Duration) {
+        let (stop, mut duties) = (Stop::new(), Duties::new(self.ctx.clone()));
+        duties.add(controller);
+        let mut tasks = Tasks::new(stop.clone());
+        duties.spawn(&mut tasks);
+        tasks.run(tokio::time::sleep(time), time).await.unwrap();
     }
 
     /// Runs the whole process for so long, in simulated time, and then ends it as a power cut would.
