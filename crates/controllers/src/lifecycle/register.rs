@@ -15,7 +15,7 @@ use provider::{CloudProvider, HookAnswer, ProviderError};
 use runtime::{Backoff, Next};
 
 use super::Done;
-use super::desk::{Desk, REGISTERED};
+use super::desk::{About, Desk, REGISTERED};
 use super::memory::Memory;
 use crate::ctx::Ctx;
 use crate::disrupted::{label_of, pool_of};
@@ -121,10 +121,17 @@ fn admit(node: &mut Node) {
 fn finish(ctx: &Ctx, desk: &mut Desk, node: &NodeName) {
     desk.claim.status.get_or_insert_default().node_name = Some(node.to_string());
     desk.conditions(ctx, |all| all.set_true(REGISTERED));
-    tracing::info!(NodeClaim = %desk.name(), "provider-id" = desk.provider_id(), Node = %node, "registered nodeclaim");
-    let labels = NodeCounted { nodepool: pool_of(&desk.claim), zone: label_of(&desk.claim, ZONE) };
+    desk.announce(About::Node, tell_registered);
+}
+
+fn tell_registered(ctx: &Ctx, claim: &NodeClaim) {
+    let status = claim.status.as_ref();
+    let (id, node) = status.map(|status| (&status.provider_id, &status.node_name)).unzip();
+    let (id, node) = (id.and_then(Option::as_deref), node.and_then(Option::as_deref));
+    tracing::info!(NodeClaim = claim.name_any(), "provider-id" = id, Node = node, "registered nodeclaim");
+    let labels = NodeCounted { nodepool: pool_of(claim), zone: label_of(claim, ZONE) };
     ctx.metrics.nodes_created.get_or_create(&labels).inc();
-    note_registered(ctx, &desk.claim);
+    note_registered(ctx, claim);
 }
 
 fn is_registered(node: &Node) -> bool {
