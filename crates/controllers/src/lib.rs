@@ -70,7 +70,7 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     let mut duties = Duties::new(ctx.clone());
     duties.add(upkeep::Upkeep);
     duties.add(pools::Pools::default());
-    duties.add(catalogs::CatalogKeeper);
+    duties.add(catalogs::CatalogKeeper::default());
     if ctx.settings.observes_cluster_state {
         duties.add(conditions::Conditions::default());
     }
