@@ -32,6 +32,9 @@ pub trait Controller: Send + Sync + 'static {
     /// The reference's name for it, in logs and metrics.
     const NAME: &'static str;
 
+    /// What its keys are, if they are objects; lines in the log say so, as the reference's do.
+    const ABOUT: Option<About> = None;
+
     /// Whether a wake-up call of the store concerns it, and what about.
     fn wakes_for(call: &Duty) -> Option<Self::Key>;
 
@@ -67,6 +70,13 @@ pub trait Controller: Send + Sync + 'static {
         key: &Self::Key,
         id: &TickId,
     ) -> impl Future<Output = Result<Next, ControllerError>> + Send;
+}
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    pub group: &'static str,
+    pub kind: &'static str,
 }
 
 /// Tells one look at one key from all others.
@@ -140,7 +150,11 @@ async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, st
     ctx.metrics.set_workers(C::NAME, workers);
     queue::run(queue, workers, stop, |key| async move {
         let id = ctx.tick_id();
-        let span = tracing::info_span!("reconcile", controller = C::NAME, object = ?key, "reconcileID" = %id);
+        let (group, kind) = C::ABOUT.map(|about| (about.group, about.kind)).unzip();
+        let span = tracing::info_span!(
+            "reconcile", controller = C::NAME, "controllerGroup" = group, "controllerKind" = kind, object = ?key,
+            "reconcileID" = %id
+        );
         let underway = ctx.metrics.begin_tick(C::NAME);
         let end = controller.tick(ctx, &key, &id).instrument(span.clone()).await;
         underway.end(tick_result(&end));

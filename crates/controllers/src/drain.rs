@@ -27,7 +27,7 @@ use runtime::{Backoff, Next, Queue};
 
 pub(crate) use queue::{EvictionQueue, Evictions};
 
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::{Ctx, instant, timestamp};
 use crate::disrupted::pool_of;
 use crate::error::{ControllerError, Doing};
@@ -64,6 +64,7 @@ struct Parting {
 impl Controller for NodeTermination {
     type Key = NodeName;
     const NAME: &'static str = "node.termination";
+    const ABOUT: Option<About> = Some(About { group: "", kind: "Node" });
     const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(call: &Duty) -> Option<NodeName> {

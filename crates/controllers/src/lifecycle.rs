@@ -28,7 +28,7 @@ use provider::CloudProvider;
 use runtime::error::with_causes;
 use runtime::{Backoff, Next};
 
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Reaction};
 use crate::settings::{Settings, Workers};
@@ -55,6 +55,7 @@ enum Done {
 impl Controller for Lifecycle {
     type Key = NodeName;
     const NAME: &'static str = "nodeclaim.lifecycle";
+    const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodeClaim" });
     const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(call: &Duty) -> Option<NodeName> {

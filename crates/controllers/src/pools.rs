@@ -28,7 +28,7 @@ use runtime::patch::merge_patch;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
 use crate::events;
@@ -52,6 +52,7 @@ impl Controller for Pools {
     type Key = PoolName;
 
     const NAME: &'static str = "nodepool";
+    const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodePool" });
 
     fn wakes_for(call: &Duty) -> Option<PoolName> {
         match call {

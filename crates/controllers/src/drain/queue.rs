@@ -13,7 +13,7 @@ use model::time::Instant;
 use runtime::{Backoff, Next};
 
 use super::evict;
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::{Ctx, timestamp};
 use crate::error::ControllerError;
 use crate::events;
@@ -112,6 +112,7 @@ impl EvictionQueue {
 impl Controller for EvictionQueue {
     type Key = Order;
     const NAME: &'static str = "eviction-queue";
+    const ABOUT: Option<About> = Some(About { group: "", kind: "Pod" });
 
     fn wakes_for(_call: &Duty) -> Option<Order> {
         None
