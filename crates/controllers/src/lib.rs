@@ -95,7 +95,6 @@ pub struct Front {
 /// Without an election it leads at once. Watching starts with leading, unless the operator wants a warm stand-by.
 pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeError> {
     let duties = duties(&ctx);
-    let provisioner = Provisioner::new(&ctx);
     let mut tasks = Tasks::new(stop.child_token());
     let stop = tasks.stop();
     let is_watching = Arc::new(AtomicBool::new(false));
@@ -110,7 +109,7 @@ pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeE
         async move {
             let work = || {
                 let is_new = !is_watching.swap(true, Ordering::Relaxed);
-                lead(ctx, Work { duties, provisioner, watches: is_new }, stop.child_token())
+                lead(ctx, Work { duties, watches: is_new }, stop.child_token())
             };
             match front.election {
                 Some(election) => election.lead(&stop, work).await,
@@ -125,7 +124,6 @@ pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeE
 /// What only the leader does.
 struct Work {
     duties: Duties,
-    provisioner: Provisioner,
     /// Whether watching begins only now.
     watches: bool,
 }
@@ -142,6 +140,7 @@ async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError>
             Ok::<(), RuntimeError>(())
         });
     }
+    let provisioner = Provisioner::new(&ctx);
     if work.watches {
         facts::spawn(&ctx, &mut tasks);
     }
@@ -149,7 +148,7 @@ async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError>
     {
         let (ctx, stop) = (ctx.clone(), tasks.stop());
         tasks.spawn(provision::NAME, async move {
-            work.provisioner.run(&ctx, &stop).await;
+            provisioner.run(&ctx, &stop).await;
             Ok::<(), RuntimeError>(())
         });
     }
