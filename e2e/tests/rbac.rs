@@ -43,6 +43,8 @@ fn the_account_may_do_its_work_and_nothing_else() {
         ("patch", "leases.coordination.k8s.io", Some("a-node"), Some("kube-node-lease")),
         ("create", "configmaps", None, Some("default")),
         ("delete", "namespaces", None, None),
+        ("list", "podtemplates", None, None),
+        ("list", "deployments.apps", None, None),
         ("create", "clusterrolebindings.rbac.authorization.k8s.io", None, None),
     ] {
         assert!(!may(&cluster, kubeconfig, denied), "{denied:?}");

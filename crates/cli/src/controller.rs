@@ -143,5 +143,5 @@ fn log_settings(settings: &LogSettings) -> log::LogSettings {
         LogPath::Stderr => Place::Stderr,
         LogPath::File(file) => Place::File(file.clone()),
     });
-    log::LogSettings { level, places: places.collect(), ours: OURS }
+    log::LogSettings { level, places: places.collect(), ours: OURS, commit: controllers::metrics::COMMIT }
 }

@@ -6,11 +6,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{Stream, StreamExt};
+use model::ids::{NodeName, Uid};
 use model::time::Instant;
+use serde_json::Value;
 
 use crate::object::{Gone, Key, Kind, Object, Version};
 use crate::store::Store;
@@ -43,7 +46,34 @@ pub enum Fact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
     pub key: Key,
+    pub uid: Option<Uid>,
+    /// For a pod that has not ended: the node that it is on.
+    pub node: Option<NodeName>,
     pub problem: Arc<str>,
+}
+
+impl Undecodable {
+    /// What can be made out of an object's JSON that does not make up a whole object.
+    pub fn read(kind: Kind, json: &[u8], problem: impl fmt::Display) -> Self {
+        let value: Value = serde_json::from_slice(json).unwrap_or_default();
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let namespace = text("/metadata/namespace").unwrap_or_default().into();
+        let key = Key { kind, namespace, name: text("/metadata/name").unwrap_or_default().into() };
+        let has_ended = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
+        let node = text("/spec/nodeName").filter(|_| kind == Kind::Pod && !has_ended && !is_nodes_own(&value));
+        Self {
+            key,
+            uid: text("/metadata/uid").map(Uid::from),
+            node: node.map(NodeName::from),
+            problem: problem.to_string().into(),
+        }
+    }
+}
+
+/// Whether a kubelet made the pod, so that it comes and goes with its node.
+fn is_nodes_own(pod: &Value) -> bool {
+    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().any(|owner| owner["kind"] == "Node" && owner["apiVersion"] == "v1")
 }
 
 /// What is passed on.
@@ -86,7 +116,7 @@ pub fn take(store: &mut Store, fact: Fact, now: Instant) -> Option<News> {
         Fact::Listed { kind, version } => store.finish_list(kind, version, now),
         Fact::Absent { kind } => store.set_absent(kind, now),
         Fact::Undecodable(object) => {
-            store.see_undecodable(&object.key);
+            store.see_undecodable(&object);
             return Some(News::Undecodable(object));
         }
     };

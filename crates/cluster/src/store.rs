@@ -26,6 +26,7 @@ mod storage;
 mod tests;
 mod times;
 mod trim;
+mod unread;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,7 @@ use model::snapshot::{PodBudget, SchedulingPolicy, Snapshot};
 use model::time::Instant;
 
 use crate::assume::Assumed;
+use crate::feed::Undecodable;
 use crate::lower::node::NodeClasses;
 use crate::lower::pod::Surroundings;
 use crate::lower::spread::Workloads;
@@ -107,6 +109,7 @@ impl Default for Settings {
 pub struct Store {
     settings: Settings,
     pods: pods::Pods,
+    unread: unread::Unread,
     machines: machines::Machines,
     /// Machines that are shown and going away.
     leaving: BTreeSet<NodeName>,
@@ -133,6 +136,7 @@ impl Store {
     pub fn new(settings: Settings, now: Instant) -> Self {
         Self {
             pods: pods::Pods::default(),
+            unread: unread::Unread::default(),
             machines: machines::Machines::default(),
             leaving: BTreeSet::new(),
             pools: pools::Pools::default(),
@@ -213,7 +217,7 @@ impl Store {
         let mut change = Change::default();
         let Some(seen) = self.synced.finish(kind) else { return change };
         let held: Vec<Key> = match kind {
-            Kind::Pod => self.pods.iter().map(|(name, _)| Key::of_pod(name)).collect(),
+            Kind::Pod => self.pods.iter().map(|(name, _)| name).chain(self.unread.names()).map(Key::of_pod).collect(),
             kind => self.versions.keys_of(kind).cloned().collect(),
         };
         for key in held.into_iter().filter(|key| !seen.contains(key)) {
@@ -243,8 +247,11 @@ impl Store {
     }
 
     /// An object that cannot be decoded is still there; what was known of it stays.
-    pub fn see_undecodable(&mut self, key: &Key) {
-        self.synced.see(key);
+    pub fn see_undecodable(&mut self, object: &Undecodable) {
+        self.synced.see(&object.key);
+        if object.key.kind == Kind::Pod {
+            self.unread.put(object.key.pod_name(), object.node.clone());
+        }
     }
 
     /// The world as it is known. Its cost is that of what has changed since the last one.
@@ -332,7 +339,10 @@ impl Store {
 
     fn take(&mut self, object: Object, key: &Key, now: Instant, change: &mut Change) {
         match object {
-            Object::Pod(wire) => self.take_pod(&wire, now, change),
+            Object::Pod(wire) => {
+                self.forget_unread(&key.pod_name(), change);
+                self.take_pod(&wire, now, change);
+            }
             Object::Node(wire) => self.put_node(&key.name, Some(*wire), now, change),
             Object::NodeClaim(wire) => self.put_claim(&key.name, Some(*wire), now, change),
             Object::CsiNode(wire) => self.put_csi_node(&key.name, Some(*wire), now, change),
@@ -363,7 +373,10 @@ impl Store {
     fn remove(&mut self, key: &Key, now: Instant, change: &mut Change) {
         self.versions.let_go(key);
         match key.kind {
-            Kind::Pod => self.drop_pod(&key.pod_name(), on_pod::Departure::Deleted, now, change),
+            Kind::Pod => {
+                self.forget_unread(&key.pod_name(), change);
+                self.drop_pod(&key.pod_name(), on_pod::Departure::Deleted, now, change);
+            }
             Kind::Node => self.put_node(&key.name, None, now, change),
             Kind::NodeClaim => self.put_claim(&key.name, None, now, change),
             Kind::CsiNode => self.put_csi_node(&key.name, None, now, change),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cluster::Duty;
+use cluster::{Duty, Store};
 use runtime::Next;
 
 use crate::controller::{Controller, TickId};
@@ -81,7 +81,7 @@ impl Controller for Discovery {
         None
     }
 
-    fn first_keys(&self) -> Vec<OptionalApi> {
+    fn first_keys(&self, _store: &Store) -> Vec<OptionalApi> {
         OptionalApi::ALL.to_vec()
     }
 

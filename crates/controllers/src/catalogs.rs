@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::nodepool::NodeClassReference;
-use cluster::Duty;
+use cluster::store::NodeClass;
+use cluster::{Duty, Store};
 use engine::overlay::PoolTypes;
 use model::ids::PoolName;
 use model::instance::InstanceType;
@@ -14,10 +15,12 @@ use model::pool::Pool;
 use provider::{Catalog, CatalogVersion, CloudProvider, ProviderError, Reaction};
 use runtime::Next;
 use runtime::error::with_causes;
+use tokio::time::Instant;
 
 use crate::controller::{Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
+use crate::pools::class_of;
 
 /// Prices and availability change without anybody telling us. Whoever plans asks anew in any case.
 const ROUND: Duration = Duration::from_secs(60);
@@ -143,7 +146,35 @@ fn corrected(
 }
 
 /// Keeps the store's catalogues up to date between plans, for metrics and for claims whose machine is not known yet.
-pub(crate) struct CatalogKeeper;
+#[derive(Default)]
+pub(crate) struct CatalogKeeper {
+    asked: Mutex<Option<(Instant, Subject)>>,
+}
+
+/// What a cloud's answer depends on, as far as anybody tells us. Pools also call when a machine of theirs changes.
+#[derive(PartialEq)]
+struct Subject {
+    pools: Vec<(PoolName, Option<i64>, Option<Arc<NodeClass>>)>,
+    overlays: Vec<Arc<Overlay>>,
+}
+
+impl Subject {
+    fn of(store: &Store) -> Self {
+        let pools = store.node_pools().iter();
+        let pools = pools.map(|(name, pool)| (name.clone(), pool.metadata.generation, class_of(store, pool)));
+        Self { pools: pools.collect(), overlays: store.overlays().cloned().collect() }
+    }
+}
+
+impl CatalogKeeper {
+    /// How long the last answers are still good; nothing when the cloud is to be asked.
+    fn until_stale(&self, subject: &Subject) -> Option<Duration> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, about) = asked.as_ref()?;
+        let left = (*at + ROUND).checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+        left.filter(|_| about == subject)
+    }
+}
 
 impl Controller for CatalogKeeper {
     type Key = ();
@@ -153,8 +184,20 @@ impl Controller for CatalogKeeper {
         matches!(call, Duty::Pool(_) | Duty::Overlays).then_some(())
     }
 
+    fn first_keys(&self, _store: &Store) -> Vec<()> {
+        vec![()]
+    }
+
     async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
+        let subject = Subject::of(&ctx.store());
+        if let Some(left) = self.until_stale(&subject) {
+            return Ok(Next::After(left));
+        }
         ctx.catalogs.refresh(ctx, &ctx.cloud.for_controller(Self::NAME)).await;
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), subject));
         Ok(Next::After(ROUND))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,6 +71,12 @@ impl Controller for Conditions {
         }
     }
 
+    fn first_keys(&self, store: &Store) -> Vec<Watched> {
+        let claims = store.claims().keys().cloned().map(Watched::Claim);
+        let nodes = store.nodes().keys().cloned().map(Watched::Node);
+        claims.chain(nodes).chain(store.node_pools().keys().cloned().map(Watched::Pool)).collect()
+    }
+
     async fn tick(&self, ctx: &Ctx, key: &Watched, _: &TickId) -> Result<Next, ControllerError> {
         let seen = look(&ctx.store(), key);
         let before = {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Duty;
+use cluster::{Duty, Store};
 use runtime::error::with_causes;
 use runtime::{Backoff, Next, Queue, Rng, RuntimeError, Stop, Tasks, queue};
 use tracing::Instrument;
@@ -15,10 +15,14 @@ use crate::metrics::TickResult;
 use crate::settings::Settings;
 
 /// How soon a conflict is looked at again. By then the watch has mostly shown what we did not know, and its wake-up call,
-/// which may come sooner, is not waited for in vain.
-const AFTER_CONFLICT: Duration = Duration::from_millis(50);
-/// How often something is tried again that somebody else must change first.
-const NOW_AND_THEN: Duration = Duration::from_secs(300);
+/// which may come sooner, is not waited for in vain. A watch that has stopped shows nothing, so the wait grows.
+const AFTER_CONFLICT: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(10));
+/// How often something is tried again that somebody else must change first. Well within the time that a claim has for its
+/// launch, or one refusal would cost it its life.
+const NOW_AND_THEN: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether everything was listed.
+const UNLISTED: Duration = Duration::from_millis(200);
 
 /// A duty: one thing to look at, again and again.
 pub trait Controller: Send + Sync + 'static {
@@ -28,12 +32,25 @@ pub trait Controller: Send + Sync + 'static {
     /// The reference's name for it, in logs and metrics.
     const NAME: &'static str;
 
+    /// What its keys are, if they are objects; lines in the log say so, as the reference's do.
+    const ABOUT: Option<About> = None;
+
     /// Whether a wake-up call of the store concerns it, and what about.
     fn wakes_for(call: &Duty) -> Option<Self::Key>;
 
-    /// What to look at first, before anything has happened. A duty that works by the clock starts here.
-    fn first_keys(&self) -> Vec<Self::Key> {
+    /// Whether nothing can be decided on half a picture: a claim whose Node has not been listed yet would look as if it had
+    /// none. Such a duty begins when everything was listed once.
+    const NEEDS_ALL_LISTED: bool = false;
+
+    /// What to look at when the work begins: all that is known by then. A duty that works by the clock starts here.
+    fn first_keys(&self, _store: &Store) -> Vec<Self::Key> {
         Vec::new()
+    }
+
+    /// When to look again after the API server has said that something is not there. Whoever follows one object is woken by
+    /// its end; a duty that works by the clock must come back by itself.
+    fn after_gone() -> Next {
+        Next::OnChange
     }
 
     /// How many keys are worked on at a time. They share one task.
@@ -53,6 +70,13 @@ pub trait Controller: Send + Sync + 'static {
         key: &Self::Key,
         id: &TickId,
     ) -> impl Future<Output = Result<Next, ControllerError>> + Send;
+}
+
+/// A kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    pub group: &'static str,
+    pub kind: &'static str,
 }
 
 /// Tells one look at one key from all others.
@@ -88,17 +112,22 @@ impl Duties {
         Self { ctx, starters: Vec::new() }
     }
 
-    /// Adds a duty and signs it up for its wake-up calls. The queue is for whoever wakes it otherwise.
+    /// Adds a duty. The queue is for whoever wakes it beside the store.
+    ///
+    /// It hears wake-up calls from the moment on at which it starts, and begins with all that is known by then: a stand-by
+    /// that watches for days does not pile up what the leader has done long ago.
     pub(crate) fn add<C: Controller>(&mut self, controller: C) -> Queue<C::Key> {
         let queue = Queue::new(C::NAME, C::backoff(), self.ctx.rng.fork(C::NAME));
-        let woken = queue.clone();
-        self.ctx.wakers.add(move |call| {
-            if let Some(key) = C::wakes_for(call) {
-                woken.push(key);
-            }
-        });
         let (ctx, started) = (self.ctx.clone(), queue.clone());
         self.starters.push(Box::new(move |tasks| {
+            let woken = started.clone();
+            ctx.wakers.add(move |call| {
+                if let Some(key) = C::wakes_for(call) {
+                    woken.push(key);
+                }
+            });
+            let known = controller.first_keys(&ctx.store());
+            known.into_iter().for_each(|key| started.push(key));
             let stop = tasks.stop();
             tasks.spawn(C::NAME, async move {
                 run(&ctx, &controller, &started, &stop).await;
@@ -114,18 +143,36 @@ impl Duties {
 }
 
 async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, stop: &Stop) {
-    controller.first_keys().into_iter().for_each(|key| queue.push(key));
+    if C::NEEDS_ALL_LISTED && !all_listed(ctx, stop).await {
+        return;
+    }
     let workers = C::workers(&ctx.settings);
     ctx.metrics.set_workers(C::NAME, workers);
     queue::run(queue, workers, stop, |key| async move {
         let id = ctx.tick_id();
-        let span = tracing::info_span!("reconcile", controller = C::NAME, object = ?key, "reconcileID" = %id);
+        let (group, kind) = C::ABOUT.map(|about| (about.group, about.kind)).unzip();
+        let span = tracing::info_span!(
+            "reconcile", controller = C::NAME, "controllerGroup" = group, "controllerKind" = kind, object = ?key,
+            "reconcileID" = %id
+        );
         let underway = ctx.metrics.begin_tick(C::NAME);
         let end = controller.tick(ctx, &key, &id).instrument(span.clone()).await;
         underway.end(tick_result(&end));
-        answer(end, &span)
+        answer(end, C::after_gone(), &span)
     })
     .await;
+}
+
+/// Waits until everything was listed once, which then holds for good. Says whether it came to that before the stop.
+async fn all_listed(ctx: &Ctx, stop: &Stop) -> bool {
+    while !ctx.store().is_synced() {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return false,
+            () = tokio::time::sleep(UNLISTED) => {}
+        }
+    }
+    true
 }
 
 /// What the controller framework of the reference would call it.
@@ -133,14 +180,14 @@ fn tick_result(end: &Result<Next, ControllerError>) -> TickResult {
     match end.as_ref().map_err(ControllerError::reaction) {
         Ok(Next::OnChange) | Err(Reaction::Gone) => TickResult::Success,
         Ok(Next::After(_)) => TickResult::RequeueAfter,
-        Err(Reaction::AgainNow) => TickResult::Requeue,
+        Ok(Next::Again(_)) | Err(Reaction::AgainNow) => TickResult::Requeue,
         Err(Reaction::BackOff | Reaction::WaitForChange) => TickResult::Error,
     }
 }
 
 /// Turns the end of a tick into what the queue does next. Whoever handles an error logs it: what comes back with `Err` is
 /// logged by the queue, the rest here.
-fn answer(end: Result<Next, ControllerError>, span: &tracing::Span) -> Result<Next, ControllerError> {
+fn answer(end: Result<Next, ControllerError>, after_gone: Next, span: &tracing::Span) -> Result<Next, ControllerError> {
     let error = match end {
         Ok(next) => return Ok(next),
         Err(error) => error,
@@ -150,11 +197,11 @@ fn answer(end: Result<Next, ControllerError>, span: &tracing::Span) -> Result<Ne
         Reaction::BackOff => Err(error),
         Reaction::AgainNow => {
             tracing::debug!(error = with_causes(&error), "somebody else was faster, looking again");
-            Ok(Next::After(AFTER_CONFLICT))
+            Ok(Next::Again(AFTER_CONFLICT))
         }
         Reaction::Gone => {
             tracing::debug!(error = with_causes(&error), "it is gone");
-            Ok(Next::OnChange)
+            Ok(after_gone)
         }
         Reaction::WaitForChange => {
             tracing::error!(error = with_causes(&error), "somebody must change something before this can work");
@@ -185,3 +232,6 @@ pub(crate) async fn run_provider_duty(ctx: &Ctx, duty: &provider::Duty, stop: &S
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

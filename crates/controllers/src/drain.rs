@@ -15,9 +15,9 @@ use std::time::Duration;
 use api::NodeClaim;
 use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
 use api::labels::{EXCLUDE_BALANCERS, TERMINATION_FINALIZER, taints};
-use cluster::Duty;
 use cluster::lower::claim::{deadline_of, is_ready};
-use engine::drain::{Drain, Leaving, NodeStep, Volumes, next_step};
+use cluster::{Duty, Store};
+use engine::drain::{Drain, Holdup, Leaving, NodeStep, Volumes, next_step};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 use model::ids::NodeName;
@@ -27,11 +27,11 @@ use runtime::{Backoff, Next, Queue};
 
 pub(crate) use queue::{EvictionQueue, Evictions};
 
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::{Ctx, instant, timestamp};
 use crate::disrupted::pool_of;
 use crate::error::{ControllerError, Doing};
-use crate::lifecycle::{ASK_AGAIN, INSTANCE_TERMINATING, UNSYNCED};
+use crate::lifecycle::{ASK_AGAIN, INSTANCE_TERMINATING};
 use crate::metrics::ByPool;
 use crate::settings::{Settings, Workers};
 use crate::{events, write};
@@ -57,17 +57,26 @@ struct Parting {
     node: Arc<Node>,
     stored: Option<Arc<NodeClaim>>,
     claim: Option<NodeClaim>,
+    /// It has just been found empty, which counts once it is written down.
+    is_newly_drained: bool,
 }
 
 impl Controller for NodeTermination {
     type Key = NodeName;
     const NAME: &'static str = "node.termination";
+    const ABOUT: Option<About> = Some(About { group: "", kind: "Node" });
+    const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(call: &Duty) -> Option<NodeName> {
         match call {
             Duty::Node(name) => Some(name.clone()),
             _ => None,
         }
+    }
+
+    fn first_keys(&self, store: &Store) -> Vec<NodeName> {
+        let leaving = store.nodes().iter().filter(|(_, node)| node.metadata.deletion_timestamp.is_some());
+        leaving.map(|(name, _)| name.clone()).collect()
     }
 
     fn workers(settings: &Settings) -> usize {
@@ -79,9 +88,6 @@ impl Controller for NodeTermination {
     }
 
     async fn tick(&self, ctx: &Ctx, name: &NodeName, _id: &TickId) -> Result<Next, ControllerError> {
-        if !ctx.store().is_synced() {
-            return Ok(Next::After(UNSYNCED));
-        }
         let Some(mut parting) = Parting::open(ctx, name) else { return Ok(Next::OnChange) };
         parting.end_claim(ctx).await?;
         if parting.has_lost_its_machine(ctx).await? {
@@ -134,8 +140,14 @@ impl NodeTermination {
     /// Hands the pods that are to go to the eviction queue, and says how many are waited for.
     fn order(&self, ctx: &Ctx, parting: &Parting, drain: &Drain, deadline: Option<Instant>) {
         for order in &drain.orders {
-            self.evictions.add(order, &parting.name(), deadline);
-            self.queue.push(order.clone());
+            // A pod that is on the list already waits for its turn: whoever was refused is asked again later and later,
+            // however often somebody looks at the node.
+            if self.evictions.add(order, &parting.name(), deadline) {
+                self.queue.push(order.clone());
+            }
+        }
+        for (pod, _) in drain.waiting.iter().filter(|(_, holdup)| *holdup == Holdup::Unread) {
+            ctx.recorder.publish(events::unreadable_pod(&parting.node, pod));
         }
         let why = format!("{} pods are waiting to be evicted", drain.waiting.len());
         tracing::debug!(Node = %parting.name(), waiting = ?drain.waiting, "draining");
@@ -160,7 +172,7 @@ impl Parting {
             [only] => store.claim(only).cloned(),
             _ => None,
         };
-        Some(Self { node, claim: stored.as_deref().cloned(), stored })
+        Some(Self { node, claim: stored.as_deref().cloned(), stored, is_newly_drained: false })
     }
 
     fn name(&self) -> NodeName {
@@ -241,7 +253,8 @@ impl Parting {
             }
         });
         let (store, name) = (ctx.store(), self.name());
-        Leaving { guests: store.guests_on(&name), attached: store.attached_to(&name), deadline, draining_since }
+        let (guests, unread) = (store.guests_on(&name), store.unread_on(&name));
+        Leaving { guests, unread, attached: store.attached_to(&name), deadline, draining_since }
     }
 
     fn conditions<T>(&mut self, ctx: &Ctx, use_them: impl FnOnce(&mut Conditions<'_>) -> T) -> Option<T> {
@@ -261,9 +274,7 @@ impl Parting {
             !was_true
         });
         // Without a claim there is nowhere to write it down, and it is counted when the Node goes.
-        if is_news == Some(true) {
-            self.count_drained(ctx);
-        }
+        self.is_newly_drained |= is_news == Some(true);
     }
 
     fn count_drained(&self, ctx: &Ctx) {
@@ -295,10 +306,11 @@ impl Parting {
                 return Ok(Next::After(ASK_AGAIN));
             }
             self.write(ctx).await?;
-        } else {
-            self.count_drained(ctx);
+            return release::release(ctx, self).await;
         }
-        release::release(ctx, self).await
+        let next = release::release(ctx, self).await?;
+        self.count_drained(ctx);
+        Ok(next)
     }
 
     async fn write(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
@@ -307,11 +319,14 @@ impl Parting {
             Ok(written) => {
                 self.stored = Some(Arc::new(written));
                 self.claim = self.stored.as_deref().cloned();
-                Ok(())
             }
-            Err(error) if error.is_gone() => Ok(()),
-            Err(error) => Err(error),
+            Err(error) if error.is_gone() => {}
+            Err(error) => return Err(error),
         }
+        if std::mem::take(&mut self.is_newly_drained) {
+            self.count_drained(ctx);
+        }
+        Ok(())
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Reaction {
     BackOff,
     /// Nothing will help until somebody changes something. Say so, and look now and then.
     WaitForChange,
-    /// What was asked about is not there. For whoever wanted it gone, that is success.
+    /// The API server does not have what was asked about. For whoever wanted it gone, that is success.
     Gone,
 }
 
@@ -38,15 +38,18 @@ impl ControllerError {
             Self::Kube { source: kube::Error::Api(status), .. } => match status.code {
                 409 => Reaction::AgainNow,
                 404 | 410 => Reaction::Gone,
-                400 | 401 | 403 | 405 | 413 | 415 | 422 => Reaction::WaitForChange,
+                // A token that runs out and a role that is granted a moment later look like a refusal for good (401, 403).
+                400 | 405 | 413 | 415 | 422 => Reaction::WaitForChange,
                 _ => Reaction::BackOff,
             },
             Self::Kube { .. } | Self::Runtime { .. } => Reaction::BackOff,
             Self::Cloud { source, .. } => match source.reaction() {
-                // Whoever launches gives the claim up instead; for everybody else the cloud just has to be asked again.
-                provider::Reaction::PlanAgain | provider::Reaction::BackOff => Reaction::BackOff,
                 provider::Reaction::WaitForChange => Reaction::WaitForChange,
-                provider::Reaction::AlreadyGone => Reaction::Gone,
+                // Whoever launches gives the claim up when there is no capacity, and whoever wants a machine gone takes a
+                // missing one for success; for everybody else the cloud just has to be asked again.
+                provider::Reaction::PlanAgain | provider::Reaction::BackOff | provider::Reaction::AlreadyGone => {
+                    Reaction::BackOff
+                }
             },
             Self::Invariant { .. } => Reaction::WaitForChange,
         }
@@ -96,7 +99,8 @@ mod tests {
         for (code, reaction) in [
             (409, Reaction::AgainNow),
             (404, Reaction::Gone),
-            (403, Reaction::WaitForChange),
+            (401, Reaction::BackOff),
+            (403, Reaction::BackOff),
             (422, Reaction::WaitForChange),
             (429, Reaction::BackOff),
             (500, Reaction::BackOff),
@@ -105,10 +109,11 @@ mod tests {
         }
     }
 
+    // A launch template or a network that a cloud does not find may be there a moment later.
     #[test]
-    fn a_machine_that_is_not_there_is_gone() {
-        let error = Err::<(), _>(ProviderError::NotFound { what: "machine".to_owned() }).doing("deleting").unwrap_err();
-        assert!(error.is_gone());
-        assert_eq!(runtime::error::with_causes(&error), "deleting: machine was not found");
+    fn what_a_cloud_does_not_find_is_asked_for_again() {
+        let error = Err::<(), _>(ProviderError::NotFound { what: "image".to_owned() }).doing("launching").unwrap_err();
+        assert_eq!(error.reaction(), Reaction::BackOff);
+        assert_eq!(runtime::error::with_causes(&error), "launching: image was not found");
     }
 }

@@ -13,9 +13,11 @@ use cluster::Undecodable;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, ObjectReference};
 use kube::Resource;
-use model::ids::NodeName;
+use model::ids::{NodeName, PodName};
 use model::pod::Pod;
 use runtime::{Note, Rate};
+
+use crate::facts;
 
 /// The component that says it; people filter by the reference's name.
 pub const COMPONENT: &str = "karpenter";
@@ -99,6 +101,12 @@ pub fn failed_draining(node: &Node, why: &str) -> Note {
     let regarding = node.object_ref(&());
     let name = name_of(&regarding);
     Note::warning(regarding, "FailedDraining", format!("Failed to drain node, {why}")).dedupe([name])
+}
+
+/// Nobody can say whether this pod may go, so its node waits for somebody who can.
+pub fn unreadable_pod(node: &Node, pod: &PodName) -> Note {
+    let why = format!("a pod cannot be read, so nobody knows whether it may go (Pod={pod})");
+    failed_draining(node, &why).dedupe([node.metadata.name.clone().unwrap_or_default(), pod.to_string()])
 }
 
 pub fn awaiting_volume_detachment(node: &Node, attachments: &[&str]) -> Note {
@@ -201,7 +209,9 @@ pub fn pool_problem(pool: &NodePool, reason: &'static str, message: String) -> N
 /// An object that cannot be read is skipped, and its owner is told.
 pub fn undecodable(object: &Undecodable) -> Note {
     let regarding = ObjectReference {
+        api_version: Some(facts::target(object.key.kind).resource.api_version),
         kind: Some(object.key.kind.to_string()),
+        uid: object.uid.as_ref().map(ToString::to_string),
         name: Some(object.key.name.to_string()),
         namespace: Some(object.key.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
         ..ObjectReference::default()

@@ -1,5 +1,6 @@
 //! Joins the API server's watches to the store: one task per kind.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use api::aws::EC2NodeClass;
@@ -49,17 +50,27 @@ fn kinds(ctx: &Ctx) -> Vec<Kind> {
 fn facts(ctx: &Ctx, kind: Kind) -> impl Stream<Item = Fact> + use<> {
     let settings = watch::Settings::default();
     let rng = ctx.rng.fork(&format!("watch {kind}"));
-    let events = watch::watch(ctx.client.clone(), target(kind), settings, rng, move |json| Object::decode(kind, json));
+    let read = move |json: &[u8]| Ok::<_, Infallible>(read(kind, json));
+    let events = watch::watch(ctx.client.clone(), target(kind), settings, rng, read);
     events.map(move |event| fact(kind, event))
 }
 
-fn fact(kind: Kind, event: Event<Object>) -> Fact {
+/// An object, or as much of it as can be made out.
+pub(crate) fn read(kind: Kind, json: &[u8]) -> Fact {
+    match Object::decode(kind, json) {
+        Ok(object) => Fact::Applied(object),
+        Err(problem) => Fact::Undecodable(Undecodable::read(kind, json, problem)),
+    }
+}
+
+fn fact(kind: Kind, event: Event<Fact>) -> Fact {
     match event {
         Event::Restarted => Fact::Restarted { kind },
-        Event::Applied(object) => Fact::Applied(object),
+        Event::Applied(fact) => fact,
         Event::Deleted(id) => Fact::Deleted(gone(kind, &id)),
         Event::Undecodable { id, error } => {
-            Fact::Undecodable(Undecodable { key: key(kind, &id), problem: error.into() })
+            let (key, uid) = (key(kind, &id), uid(&id));
+            Fact::Undecodable(Undecodable { key, uid, node: None, problem: error.into() })
         }
         Event::Listed => Fact::Listed { kind, version: None },
         Event::Absent => {
@@ -74,11 +85,14 @@ fn key(kind: Kind, id: &ObjectId) -> Key {
 }
 
 fn gone(kind: Kind, id: &ObjectId) -> Gone {
-    let uid = Some(id.uid.as_str()).filter(|uid| !uid.is_empty()).map(Uid::from);
-    Gone { key: key(kind, id), uid, version: None }
+    Gone { key: key(kind, id), uid: uid(id), version: None }
 }
 
-fn target(kind: Kind) -> Target {
+fn uid(id: &ObjectId) -> Option<Uid> {
+    Some(id.uid.as_str()).filter(|uid| !uid.is_empty()).map(Uid::from)
+}
+
+pub(crate) fn target(kind: Kind) -> Target {
     match kind {
         Kind::Pod => Target::of::<Pod>(),
         Kind::Node => Target::of::<Node>(),

@@ -1,5 +1,5 @@
 //! Places at which a test can end the process, as a power cut would. They exist only with the feature `failpoints`, which no
-//! release has. `e2e/tests/crash.rs` has the list of steps, from a pending pod to a ready node.
+//! release has. `e2e/tests/live/crash.rs` has the list of steps, from a pending pod to a ready node.
 
 /// The test's choice: the name of a step.
 #[cfg(feature = "failpoints")]

@@ -1,22 +1,23 @@
 //! Claims whose machine has vanished, and machines whose claim has: every two minutes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::NodeClaim;
-use cluster::Duty;
+use cluster::{Duty, Store};
 use engine::lifecycle::{Owned, is_lost, orphans};
 use futures::StreamExt;
 use kube::Api;
 use kube::api::ListParams;
 use model::ids::{NodeName, Uid};
-use provider::{CloudProvider, Instance, ProviderId};
+use provider::metered::Metered;
+use provider::{CloudProvider, Instance, ProviderId, Termination};
 use runtime::Next;
 
 use crate::controller::{Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
-use crate::lifecycle::UNSYNCED;
 use crate::metrics::DisruptedReason;
 use crate::{disrupted, write};
 
@@ -29,34 +30,47 @@ pub(crate) struct Collection;
 impl Controller for Collection {
     type Key = ();
     const NAME: &'static str = "nodeclaim.garbagecollection";
+    const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(_call: &Duty) -> Option<()> {
         None
     }
 
-    fn first_keys(&self) -> Vec<()> {
+    fn first_keys(&self, _store: &Store) -> Vec<()> {
         vec![()]
     }
 
+    fn after_gone() -> Next {
+        Next::After(EVERY)
+    }
+
     async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
-        if !ctx.store().is_synced() {
-            return Ok(Next::After(UNSYNCED));
-        }
+        let registered = registered(&ctx.store());
         let machines = ctx.cloud.for_controller(Self::NAME).list().await.doing("listing machines")?;
-        collect_claims(ctx, &machines).await?;
-        collect_machines(ctx, &machines).await?;
+        let claims = collect_claims(ctx, &registered, &machines).await;
+        let orphans = collect_machines(ctx, &machines).await;
+        claims.and(orphans)?;
         Ok(Next::After(EVERY))
     }
 }
 
+/// The claims whose machines a list that begins now must show. One that registers while the list is made may have a machine
+/// that is younger than the list.
+fn registered(store: &Store) -> BTreeSet<Uid> {
+    let is_registered = |name: &NodeName| store.claim_life(name).is_some_and(|life| life.value.registered.is_true());
+    let claims = store.claims().iter().filter(|(name, _)| is_registered(name));
+    claims.filter_map(|(_, claim)| claim.metadata.uid.as_deref().map(Uid::from)).collect()
+}
+
 /// Ends claims that nothing is left of but the claim itself.
-async fn collect_claims(ctx: &Ctx, machines: &[Instance]) -> Result<(), ControllerError> {
+async fn collect_claims(ctx: &Ctx, registered: &BTreeSet<Uid>, machines: &[Instance]) -> Result<(), ControllerError> {
     let listed: BTreeSet<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
     let lost: Vec<NodeClaim> = {
         let store = ctx.store();
-        let is_lost = |(name, claim): &(&NodeName, &std::sync::Arc<NodeClaim>)| {
+        let is_lost = |(name, claim): &(&NodeName, &Arc<NodeClaim>)| {
+            let was_registered = claim.metadata.uid.as_deref().is_some_and(|uid| registered.contains(&Uid::from(uid)));
             let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
-            store.claim_life(name).is_some_and(|life| is_lost(&life.value, listed.contains(id)))
+            was_registered && store.claim_life(name).is_some_and(|life| is_lost(&life.value, listed.contains(id)))
         };
         store.claims().iter().filter(is_lost).map(|(_, claim)| NodeClaim::clone(claim)).collect()
     };
@@ -86,10 +100,20 @@ async fn collect_machines(ctx: &Ctx, machines: &[Instance]) -> Result<(), Contro
     // The store may have missed a claim, and another controller's claims are not in it at all: ask before anything ends.
     let known = list_claims(ctx).await?;
     let cloud = ctx.cloud.for_controller(Collection::NAME);
+    // One machine that cannot be ended now does not keep the others.
+    let mut end = Ok(());
     for orphan in orphans(&owned, &known, ctx.now()) {
-        let ended = cloud.terminate(&orphan.id).await.doing(format!("terminating machine {}", orphan.id))?;
-        tracing::info!("provider-id" = %orphan.id, claim = %orphan.claim, ?ended, "collecting a machine without a nodeclaim");
+        end = end.and(end_orphan(&cloud, orphan).await);
     }
+    end
+}
+
+async fn end_orphan(cloud: &Metered, orphan: &Owned<ProviderId>) -> Result<(), ControllerError> {
+    let ended = match cloud.terminate(&orphan.id).await {
+        Err(error) if error.reaction() == provider::Reaction::AlreadyGone => Termination::Gone,
+        answer => answer.doing(format!("terminating machine {}", orphan.id))?,
+    };
+    tracing::info!("provider-id" = %orphan.id, claim = %orphan.claim, ?ended, "collecting a machine without a nodeclaim");
     Ok(())
 }
 

@@ -72,7 +72,7 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     duties.add(upkeep::Upkeep);
     duties.add(apis::Discovery);
     duties.add(pools::Pools::default());
-    duties.add(catalogs::CatalogKeeper);
+    duties.add(catalogs::CatalogKeeper::default());
     if ctx.settings.observes_cluster_state {
         duties.add(conditions::Conditions::default());
     }
@@ -96,18 +96,9 @@ pub struct Front {
 ///
 /// Without an election it leads at once. Watching starts with leading, unless the operator wants a warm stand-by.
 pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeError> {
-    // Every duty hears of facts from the first one on; what it hears before it leads waits in its queue.
     let duties = duties(&ctx);
-    let provisioner = Provisioner::new(&ctx);
     let mut tasks = Tasks::new(stop.child_token());
     let stop = tasks.stop();
-    {
-        let (ctx, stop) = (ctx.clone(), stop.clone());
-        tasks.spawn("events", async move {
-            ctx.recorder.run(ctx.client.clone(), &stop).await;
-            Ok::<(), RuntimeError>(())
-        });
-    }
     let is_watching = Arc::new(AtomicBool::new(false));
     http::spawn(&ctx, front.metrics, front.probes, &is_watching, &mut tasks);
     let is_warm = ctx.settings.watches_before_leading;
@@ -120,7 +111,7 @@ pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeE
         async move {
             let work = || {
                 let is_new = !is_watching.swap(true, Ordering::Relaxed);
-                lead(ctx, Work { duties, provisioner, watches: is_new }, stop.child_token())
+                lead(ctx, Work { duties, watches: is_new }, stop.child_token())
             };
             match front.election {
                 Some(election) => election.lead(&stop, work).await,
@@ -135,7 +126,6 @@ pub async fn run(ctx: Arc<Ctx>, front: Front, stop: Stop) -> Result<(), RuntimeE
 /// What only the leader does.
 struct Work {
     duties: Duties,
-    provisioner: Provisioner,
     /// Whether watching begins only now.
     watches: bool,
 }
@@ -144,6 +134,15 @@ async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError>
     let held = metrics::LeaseHeld { name: ctx.settings.lease_name.clone() };
     ctx.metrics.leader.get_or_create(&held).set(1.0);
     let mut tasks = Tasks::new(stop);
+    {
+        // A warm stand-by sees what the leader sees; what is to be said about it is said once.
+        let (ctx, stop) = (ctx.clone(), tasks.stop());
+        tasks.spawn("events", async move {
+            ctx.recorder.run(ctx.client.clone(), &stop).await;
+            Ok::<(), RuntimeError>(())
+        });
+    }
+    let provisioner = Provisioner::new(&ctx);
     if work.watches {
         facts::spawn(&ctx, &mut tasks);
     }
@@ -151,7 +150,7 @@ async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError>
     {
         let (ctx, stop) = (ctx.clone(), tasks.stop());
         tasks.spawn(provision::NAME, async move {
-            work.provisioner.run(&ctx, &stop).await;
+            provisioner.run(&ctx, &stop).await;
             Ok::<(), RuntimeError>(())
         });
     }

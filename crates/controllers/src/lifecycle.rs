@@ -20,8 +20,8 @@ mod tests;
 
 use std::time::Duration;
 
-use cluster::Duty;
-use engine::lifecycle::{Patience, Step, Waiting, next_step};
+use cluster::{Duty, Store};
+use engine::lifecycle::{Patience, Step, Waiting, limit, next_step};
 use model::claim::Machine;
 use model::ids::NodeName;
 use model::time::Instant;
@@ -29,7 +29,7 @@ use provider::CloudProvider;
 use runtime::error::with_causes;
 use runtime::{Backoff, Next};
 
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Reaction};
 use crate::settings::{Settings, Workers};
@@ -37,8 +37,6 @@ use desk::Desk;
 pub(crate) use finalize::{ASK_AGAIN, INSTANCE_TERMINATING};
 use memory::Memory;
 
-/// Nothing is decided on half a picture: a claim whose Node has not been listed yet would look as if it had none.
-pub(crate) const UNSYNCED: Duration = Duration::from_millis(200);
 /// More steps than a claim ever takes at once.
 const STEPS_MAX: usize = 16;
 /// A Node that has just joined is written by half a dozen others within a second, and its pods wait for us.
@@ -60,12 +58,18 @@ enum Done {
 impl Controller for Lifecycle {
     type Key = NodeName;
     const NAME: &'static str = "nodeclaim.lifecycle";
+    const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodeClaim" });
+    const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(call: &Duty) -> Option<NodeName> {
         match call {
             Duty::Claim(name) => Some(name.clone()),
             _ => None,
         }
+    }
+
+    fn first_keys(&self, store: &Store) -> Vec<NodeName> {
+        store.claims().keys().cloned().collect()
     }
 
     fn workers(settings: &Settings) -> usize {
@@ -77,9 +81,6 @@ impl Controller for Lifecycle {
     }
 
     async fn tick(&self, ctx: &Ctx, name: &NodeName, _id: &TickId) -> Result<Next, ControllerError> {
-        if !ctx.store().is_synced() {
-            return Ok(Next::After(UNSYNCED));
-        }
         for _ in 0..CONFLICTS_MAX {
             match self.look(ctx, name).await {
                 // Whoever has lost against another writer has learned what that one wrote.
@@ -101,17 +102,8 @@ impl Lifecycle {
         };
         let end = self.work(ctx, &mut desk).await;
         // What was learned before a failure is true all the same, and people should see it.
-        let written = desk.write(ctx).await.map(|news| {
-            if news.is_registered {
-                register::tell(ctx, &desk);
-            }
-            if news.is_initialized {
-                initialize::tell(&desk);
-            }
-        });
-        let next = end?;
-        written?;
-        Ok(next)
+        let written = desk.write(ctx).await;
+        judge(ctx, &mut desk, end.and_then(|next| written.map(|()| next))).await
     }
 
     async fn work(&self, ctx: &Ctx, desk: &mut Desk) -> Result<Next, ControllerError> {
@@ -119,8 +111,7 @@ impl Lifecycle {
         hydrate::hydrate(desk);
         for _ in 0..STEPS_MAX {
             let now = ctx.now();
-            let patience = Patience { launch: ctx.cloud.launch_timeout(), ..Patience::default() };
-            let step = next_step(&self.memory.view(desk), patience, now);
+            let step = next_step(&self.memory.view(desk), patience(ctx), now);
             tracing::trace!(claim = %desk.name(), ?step, "next step");
             match self.take(ctx, desk, step, now).await? {
                 Done::Onward => {}
@@ -175,5 +166,34 @@ impl Memory {
             life.machine = Machine::Gone;
         }
         life
+    }
+}
+
+/// What was tried and has not come to anything has its time, as what is waited for has: then the claim is given up.
+async fn judge(ctx: &Ctx, desk: &mut Desk, end: Result<Next, ControllerError>) -> Result<Next, ControllerError> {
+    // Whoever lost a race has not been refused anything, and looks again in a moment.
+    let has_lost_a_race = end.as_ref().is_err_and(|error| error.reaction() == Reaction::AgainNow);
+    let limit = desk.stored_life().and_then(|life| limit(&life, patience(ctx)));
+    let Some(limit) = limit.filter(|_| !has_lost_a_race) else { return end };
+    let now = ctx.now();
+    if now < limit.due {
+        return end.map(|next| sooner(next, limit.due.since(now)));
+    }
+    if let Err(error) = end {
+        tracing::warn!(NodeClaim = %desk.name(), error = with_causes(&error), "this has gone on for too long");
+    }
+    liveness::give_up(ctx, desk, limit.overdue).await?;
+    Ok(Next::OnChange)
+}
+
+fn patience(ctx: &Ctx) -> Patience {
+    Patience { launch: ctx.cloud.launch_timeout(), ..Patience::default() }
+}
+
+fn sooner(next: Next, most: Duration) -> Next {
+    match next {
+        Next::After(delay) => Next::After(delay.min(most)),
+        Next::OnChange => Next::After(most),
+        again @ Next::Again(_) => again,
     }
 }

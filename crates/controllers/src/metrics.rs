@@ -294,6 +294,9 @@ impl Meter for Metrics {
     }
 }
 
+/// The commit that this was built from, if whoever built it said so: `DOVETAIL_COMMIT=$(git rev-parse --short HEAD) cargo build`.
+pub const COMMIT: Option<&str> = option_env!("DOVETAIL_COMMIT");
+
 /// A constant, whose labels say what runs here. The labels have the reference's names, although nothing here is Go.
 fn build_info(book: &mut Book) {
     let info: Gauges<BuildInfo> = book.gauges("karpenter_build_info", "What runs here.");
@@ -303,6 +306,7 @@ fn build_info(book: &mut Book) {
         other => other,
     };
     let goversion = concat!("rust", env!("CARGO_PKG_RUST_VERSION"));
-    let labels = BuildInfo { version: env!("CARGO_PKG_VERSION"), goversion, goarch, commit: "" };
+    let labels =
+        BuildInfo { version: env!("CARGO_PKG_VERSION"), goversion, goarch, commit: COMMIT.unwrap_or_default() };
     info.get_or_create(&labels).set(1.0);
 }

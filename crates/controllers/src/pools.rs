@@ -18,21 +18,22 @@ use std::time::Duration;
 
 use api::NodePool;
 use api::validate::{self, Problem};
-use cluster::Duty;
+use cluster::{Duty, Store};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use model::ids::PoolName;
+use model::ids::{PoolName, Uid};
 use model::pool::Pool;
 use runtime::Next;
 use runtime::patch::merge_patch;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
 use crate::events;
 use crate::settings::{Settings, Workers};
+pub(crate) use readiness::class_of;
 use status::Seen;
 
 /// How often a pool's counts are written at most.
@@ -43,14 +44,15 @@ const UNSYNCED: Duration = Duration::from_secs(1);
 /// Keeps NodePools' status, annotations and events up to date.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
-    /// When each pool's counts were last written.
-    counted: Mutex<BTreeMap<PoolName, Instant>>,
+    /// When each pool's counts were last written, and which pool of that name it was.
+    counted: Mutex<BTreeMap<PoolName, (Instant, Uid)>>,
 }
 
 impl Controller for Pools {
     type Key = PoolName;
 
     const NAME: &'static str = "nodepool";
+    const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodePool" });
 
     fn wakes_for(call: &Duty) -> Option<PoolName> {
         match call {
@@ -59,19 +61,26 @@ impl Controller for Pools {
         }
     }
 
+    fn first_keys(&self, store: &Store) -> Vec<PoolName> {
+        store.node_pools().keys().cloned().collect()
+    }
+
     fn workers(settings: &Settings) -> usize {
         Workers::POOLS.at(settings.cpu_requests)
     }
 
     async fn tick(&self, ctx: &Ctx, name: &PoolName, _: &TickId) -> Result<Next, ControllerError> {
         let Some(pool) = ctx.store().node_pool(name).cloned() else {
-            self.counted().remove(name);
+            if let Some((_, uid)) = self.counted().remove(name) {
+                ctx.health.forget(&uid);
+            }
             return Ok(Next::OnChange);
         };
         if !is_known(ctx, &pool) {
             return Ok(Next::After(UNSYNCED));
         }
-        hash::stamp(ctx, &pool).await?;
+        // A pool that cannot be stamped, or one of whose claims cannot, can be used all the same.
+        let stamped = hash::stamp(ctx, &pool).await;
         // It may have been stamped a moment ago.
         let Some(pool) = ctx.store().node_pool(name).cloned() else { return Ok(Next::OnChange) };
         let until_count = self.until_count(name);
@@ -80,18 +89,19 @@ impl Controller for Pools {
         if until_count.is_none() {
             tell_problems(ctx, name, &pool);
         }
+        stamped?;
         Ok(until_count.map_or(Next::OnChange, Next::After))
     }
 }
 
 impl Pools {
-    fn counted(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolName, Instant>> {
+    fn counted(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolName, (Instant, Uid)>> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long the counts have to wait; nothing when they may be written now.
     fn until_count(&self, name: &PoolName) -> Option<Duration> {
-        let due = *self.counted().get(name)? + COUNT_EVERY;
+        let due = self.counted().get(name)?.0 + COUNT_EVERY;
         due.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
@@ -114,7 +124,8 @@ impl Pools {
         let after = status::wanted(pool, &seen, ctx.timestamp());
         log_changes(pool, &problems, &before.conditions, &after.conditions);
         if may_count {
-            self.counted().insert(name.clone(), Instant::now());
+            let uid = Uid::from(pool.metadata.uid.as_deref().unwrap_or_default());
+            self.counted().insert(name.clone(), (Instant::now(), uid));
         }
         if after == before && pool.status.is_some() {
             return Ok(());

@@ -4,6 +4,7 @@
 //! for a launch.
 
 mod carry_out;
+mod limits;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ const FIRST_EFFORT: u64 = 2_000_000_000;
 /// Shorter plans say little about how fast the machine is.
 const TELLING: Duration = Duration::from_millis(20);
 
-/// Plans for pods that wait. Made before the first fact comes in, so that no call is lost.
+/// Plans for pods that wait. Made when it begins to lead: a stand-by that watches does not pile up calls.
 pub(crate) struct Provisioner {
     calls: Calls,
     cloud: Metered,
@@ -68,9 +69,12 @@ struct Look {
 }
 
 impl Provisioner {
-    /// Signs up for wake-up calls.
+    /// Signs up for wake-up calls. Whoever called before is found by a first look, if everything is known already.
     pub(crate) fn new(ctx: &Ctx) -> Self {
         let calls = Calls::default();
+        if ctx.store().is_synced() {
+            calls.again_after(Duration::ZERO);
+        }
         let woken = calls.clone();
         ctx.wakers.add(move |call| {
             if let Duty::Provision(caller) = call {
@@ -120,7 +124,9 @@ impl Provisioner {
         report::before(ctx, &look.batch);
         if look.batch.is_empty() {
             report::idle(ctx);
-            return Ok((!look.batch.ignored.is_empty()).then_some(AGAIN));
+            // Pods on leaving nodes may become free to go without anybody telling us: budgets, protections and the like.
+            let is_quiet = look.batch.ignored.is_empty() && !ctx.store().is_any_leaving();
+            return Ok((!is_quiet).then_some(AGAIN));
         }
         let start = Instant::now();
         let mut plan = self.plan(ctx, &look.batch, id).await?;

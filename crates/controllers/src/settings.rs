@@ -185,6 +185,9 @@ fn without_effect(flags: &Flags) -> Vec<String> {
     if flags.karpenter_service.as_ref().is_some_and(|name| !name.is_empty()) {
         warnings.push("--karpenter-service has no effect: there are no webhooks any more".to_owned());
     }
+    if flags.log_error_output_paths.as_ref().is_some_and(|paths| paths != "stderr") {
+        warnings.push("--log-error-output-paths has no effect: whoever cannot log has nobody to tell".to_owned());
+    }
     warnings
 }
 

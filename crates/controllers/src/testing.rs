@@ -11,19 +11,20 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Fact, Kind, Object, feed};
+use cluster::{Fact, Kind, feed};
 use provider::kwok::types::Menu;
 use provider::kwok::{Assortment, Kwok};
 use provider::metered::Metered;
-use runtime::{Clock, Compute, Recorder, Rng, Stop};
+use runtime::{Clock, Compute, Recorder, Rng, Stop, Tasks};
 use serde_json::{Value, json};
 
 pub(crate) use apiserver::{ApiServer, Trouble};
 pub(crate) use cloud::Scripted;
 pub(crate) use objects::{merged, node_class, node_pool, pending_pod, pod_on};
 
-use crate::controller::TickId;
+use crate::controller::{Controller, Duties, TickId};
 use crate::ctx::{Ctx, Parts};
+use crate::facts;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
 
@@ -113,8 +114,8 @@ impl World {
     pub(crate) fn sync(&self) {
         for kind in Kind::ALL.iter().copied() {
             let objects = self.server.all(kind.as_str());
-            let decoded = objects.iter().map(|object| Object::decode(kind, object.to_string().as_bytes()).unwrap());
-            let facts = [Fact::Restarted { kind }].into_iter().chain(decoded.map(Fact::Applied));
+            let read = objects.iter().map(|object| facts::read(kind, object.to_string().as_bytes()));
+            let facts = [Fact::Restarted { kind }].into_iter().chain(read);
             for fact in facts.chain([Fact::Listed { kind, version: None }]) {
                 let news = feed::take(&mut self.ctx.store(), fact, self.ctx.now());
                 news.into_iter().for_each(|news| self.ctx.pass_on(news));
@@ -131,6 +132,23 @@ impl World {
         };
         let (ended, ()) = futures::join!(crate::run(self.ctx.clone(), crate::Front::default(), stop.clone()), end);
         ended.unwrap();
+    }
+
+    /// Runs one duty alone for so long, in simulated time. Nobody watches: the store knows what it was told.
+    pub(crate) async fn run_only(&self, controller: impl Controller, time: Duration) {
+        let (stop, mut duties) = (Stop::new(), Duties::new(self.ctx.clone()));
+        duties.add(controller);
+        let mut tasks = Tasks::new(stop.clone());
+        duties.spawn(&mut tasks);
+        tasks.run(tokio::time::sleep(time), time).await.unwrap();
+    }
+
+    /// How often a duty has looked at something.
+    pub(crate) fn looks(&self, controller: &str) -> u64 {
+        let (text, start) = (self.ctx.metrics.encode(), "controller_runtime_reconcile_total{");
+        let of_it = format!("controller=\"{controller}\"");
+        let lines = text.lines().filter(|line| line.starts_with(start) && line.contains(&of_it));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
     /// Runs the whole process for so long, in simulated time, and then ends it as a power cut would.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::NodeClaim;
-use cluster::Duty;
+use cluster::{Duty, Store};
 use kube::Api;
 use model::ids::NodeName;
 use runtime::Next;
@@ -26,8 +26,12 @@ impl Controller for Upkeep {
         None
     }
 
-    fn first_keys(&self) -> Vec<()> {
+    fn first_keys(&self, _store: &Store) -> Vec<()> {
         vec![()]
+    }
+
+    fn after_gone() -> Next {
+        Next::After(ROUND)
     }
 
     async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {

@@ -6,7 +6,7 @@ use cluster::Duty;
 
 type Waker = Arc<dyn Fn(&Duty) + Send + Sync>;
 
-/// Everybody who wants to hear of wake-up calls. All of them sign up before the first fact comes in.
+/// Everybody who wants to hear of wake-up calls. Whoever signs up late looks at all that the store knows by then.
 #[derive(Default)]
 pub(crate) struct Wakers(RwLock<Vec<Waker>>);
 

@@ -19,7 +19,7 @@ use model::ids::{PodName, Uid};
 use model::pod::{Life, Owner};
 use model::time::Instant;
 
-pub use attempt::{Attempt, next_attempt};
+pub use attempt::{Attempt, next_attempt, overdue_at};
 
 /// A pod that has not ended this long after it should have is given up: its kubelet is gone, or a finalizer holds it.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
@@ -30,6 +30,8 @@ const LINGER: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaving {
     pub guests: Vec<Guest>,
+    /// Pods of which nobody knows more than that they are there.
+    pub unread: Vec<PodName>,
     pub attached: Vec<Attached>,
     /// When the drain must be over.
     pub deadline: Option<Instant>,
@@ -94,6 +96,8 @@ pub enum Holdup {
     Protected(Option<Instant>),
     /// Others go first.
     LaterTier,
+    /// Nobody can read it, so nobody knows whether it may go.
+    Unread,
 }
 
 /// The pods that are to leave now.
@@ -122,7 +126,9 @@ pub fn next_evictions(guests: &[Guest], deadline: Option<Instant>, now: Instant)
 
 /// What the node needs next.
 pub fn next_step(node: &Leaving, now: Instant) -> NodeStep {
-    let drain = next_evictions(&node.guests, node.deadline, now);
+    let is_over = node.deadline.is_some_and(|deadline| now >= deadline);
+    let mut drain = next_evictions(&node.guests, node.deadline, now);
+    drain.waiting.extend(node.unread.iter().filter(|_| !is_over).map(|pod| (pod.clone(), Holdup::Unread)));
     if !drain.waiting.is_empty() {
         return NodeStep::Drain(drain);
     }
@@ -130,7 +136,6 @@ pub fn next_step(node: &Leaving, now: Instant) -> NodeStep {
         return NodeStep::Linger { until };
     }
     let attachments = undetached(node, now);
-    let is_over = node.deadline.is_some_and(|deadline| now >= deadline);
     match (attachments.is_empty(), is_over) {
         (true, _) => NodeStep::Terminate { volumes: Volumes::Detached },
         (false, true) => NodeStep::Terminate { volumes: Volumes::GivenUp },

@@ -3,7 +3,7 @@
 //! ```text
 //! (new) ─Adopt─▶ held ─Launch─▶ launched ─Register─▶ registered ─Initialize─▶ initialized ─Check, every ten minutes─┐
 //!                 │                │                                              ▲  └──────────────────────────────┘
-//!                 └─── GiveUp ─────┘ when it takes too long                       │
+//!                 └─── GiveUp ─────┘ when it takes too long: see `limit`          │
 //!                                                                   Expire ◀──────┴── at any time, when it is too old
 //! deleted: SetDeadline ─▶ DeleteNodes ─▶ wait for the Nodes ─▶ Terminate ─▶ Release
 //! ```
@@ -18,7 +18,7 @@ mod text;
 
 use std::time::Duration;
 
-use model::claim::{ClaimLife, Machine, NodeLife, Status};
+use model::claim::{ClaimLife, Machine, NodeLife};
 use model::ids::NodeName;
 use model::resources::Resource;
 use model::taints::Taint;
@@ -111,6 +111,13 @@ pub enum Overdue {
     Registration,
 }
 
+/// How long a claim has for what comes next, and what it is given up for then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    pub due: Instant,
+    pub overdue: Overdue,
+}
+
 /// What a claim needs next.
 pub fn next_step(life: &ClaimLife, patience: Patience, now: Instant) -> Step {
     if let Some(deleted) = life.deleted {
@@ -124,24 +131,13 @@ pub fn next_step(life: &ClaimLife, patience: Patience, now: Instant) -> Step {
         return Step::Expire;
     }
     let soonest = |due: Option<Instant>| due.into_iter().chain(expiry).min();
-    if !life.launched.is_true() {
-        let due = life.launched.since.plus(patience.launch);
-        return match life.launched.status {
-            _ if now >= due => Step::GiveUp(Overdue::Launch),
-            Status::Unknown => Step::Launch,
-            _ => Step::Wait { why: Waiting::Launch, until: soonest(Some(due)) },
-        };
-    }
-    if !life.registered.is_true() {
-        let due = life.registered.since.plus(patience.registration);
-        return match register(life) {
-            Ok(node) if life.registered.is_unknown() => Step::Register { node },
-            _ if now >= due => Step::GiveUp(Overdue::Registration),
-            Ok(node) => {
-                Step::Wait { why: Waiting::Registration(Lacking::OneNode(vec![node])), until: soonest(Some(due)) }
+    if let Some(limit) = limit(life, patience) {
+        return next_step_to_registration(life, patience, limit, now).unwrap_or_else(|why| {
+            if now >= limit.due {
+                return Step::GiveUp(limit.overdue);
             }
-            Err(lacking) => Step::Wait { why: Waiting::Registration(lacking), until: soonest(Some(due)) },
-        };
+            Step::Wait { why, until: soonest(Some(limit.due)) }
+        });
     }
     if life.initialized.is_unknown() {
         return match initialize(life) {
@@ -152,6 +148,41 @@ pub fn next_step(life: &ClaimLife, patience: Patience, now: Instant) -> Step {
     match (shape::next_check(life), &*life.nodes) {
         (Some(check), [node]) if now >= check => Step::Check { node: node.name.clone() },
         (check, _) => Step::Settled { until: soonest(check) },
+    }
+}
+
+/// Until when a claim has time for what comes next; nothing once its node has registered.
+///
+/// What can be tried is tried first, also when its time is over: a controller that was away for long must not drop claims
+/// that it has not looked at. So whoever tried in vain asks here whether to give up.
+pub fn limit(life: &ClaimLife, patience: Patience) -> Option<Limit> {
+    if life.deleted.is_some() || !life.is_held || (life.launched.is_true() && life.registered.is_true()) {
+        return None;
+    }
+    let (since, time, overdue) = if life.launched.is_true() {
+        (life.registered.since, patience.registration, Overdue::Registration)
+    } else {
+        (life.launched.since, patience.launch, Overdue::Launch)
+    };
+    Some(Limit { due: since.plus(time), overdue })
+}
+
+/// What can be tried, or else what is waited for.
+fn next_step_to_registration(
+    life: &ClaimLife,
+    patience: Patience,
+    limit: Limit,
+    now: Instant,
+) -> Result<Step, Waiting> {
+    if limit.overdue == Overdue::Launch {
+        // A machine that is launched later than this is given up as soon as it is there.
+        let is_in_vain = now >= life.registered.since.plus(patience.registration.max(patience.launch));
+        return if life.launched.is_unknown() && !is_in_vain { Ok(Step::Launch) } else { Err(Waiting::Launch) };
+    }
+    match only_node(life).map(|node| node.name.clone()) {
+        Ok(node) if life.registered.is_unknown() => Ok(Step::Register { node }),
+        Ok(node) => Err(Waiting::Registration(Lacking::OneNode(vec![node]))),
+        Err(lacking) => Err(Waiting::Registration(lacking)),
     }
 }
 
@@ -183,10 +214,6 @@ fn only_node(life: &ClaimLife) -> Result<&NodeLife, Lacking> {
         [node] => Ok(node),
         several => Err(Lacking::OneNode(several.iter().map(|node| node.name.clone()).collect())),
     }
-}
-
-fn register(life: &ClaimLife) -> Result<NodeName, Lacking> {
-    only_node(life).map(|node| node.name.clone())
 }
 
 /// What a node must have shed and shown before pods are sent to it.

@@ -45,9 +45,6 @@ pub enum Reaction {
     AlreadyGone,
 }
 
-/// What every error but those of the core's three kinds is counted under.
-const UNKNOWN_ERROR: &str = "unknown";
-
 impl ProviderError {
     pub fn reaction(&self) -> Reaction {
         match self {
@@ -66,13 +63,13 @@ impl ProviderError {
         }
     }
 
-    /// The label under which metrics count it, in the reference's words.
+    /// The label under which metrics count it, in the reference's words, which has none for any but the core's three kinds.
     pub fn metric_label(&self) -> &'static str {
         match self {
             Self::InsufficientCapacity { .. } => "InsufficientCapacityError",
             Self::NotFound { .. } => "NodeClaimNotFoundError",
             Self::NodeClassNotReady { .. } => "NodeClassNotReadyError",
-            _ => UNKNOWN_ERROR,
+            _ => "",
         }
     }
 

@@ -1,4 +1,4 @@
-//! Any provider, with each call timed and each error counted.
+//! Any provider, with each call timed, none waited for longer than is reasonable, and each error counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,19 @@ use api::nodepool::NodeClassReference;
 use tokio::time::Instant;
 
 use crate::{
-    Answer, Catalog, CloudProvider, DriftReasons, Duty, Instance, LabelKeys, Method, NodeClassKind, ProviderError,
-    ProviderId, RegistrationHook, RepairPolicy, Termination,
+    Answer, Catalog, CloudProvider, DriftReasons, Duty, HookAnswer, Instance, LabelKeys, Method, NodeClassKind,
+    ProviderError, ProviderId, RegistrationHook, RepairPolicy, Termination,
 };
 
 /// Seconds that calls took, a histogram over `controller`, `method` and `provider`.
 pub const DURATION_METRIC: &str = "karpenter_cloudprovider_duration_seconds";
 /// Calls that failed, a counter over `controller`, `method`, `provider`, `error` and `nodepool`.
 pub const ERRORS_METRIC: &str = "karpenter_cloudprovider_errors_total";
+
+/// A launch may wait for a batch to fill and for the cloud to find room, and a list may have many pages.
+const LONG_CALL: Duration = Duration::from_secs(120);
+/// Everything else. A call that never comes back would keep its worker for good, and a plan with it.
+const CALL: Duration = Duration::from_secs(30);
 
 /// Where measurements go.
 pub trait Meter: Send + Sync {
@@ -58,7 +63,7 @@ impl Metered {
     fn measured<'a, T: Send + 'a>(&'a self, method: Method, node_pool: &'a str, call: Answer<'a, T>) -> Answer<'a, T> {
         Box::pin(async move {
             let start = Instant::now();
-            let answer = call.await;
+            let answer = in_time(method.metric_label(), patience(method), call).await;
             self.meter.observe(&Call {
                 controller: &self.controller,
                 method,
@@ -120,7 +125,8 @@ impl CloudProvider for Metered {
     }
 
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
-        self.inner.registration_hooks()
+        let hooks = self.inner.registration_hooks().into_iter();
+        hooks.map(|hook| Arc::new(Timely(hook)) as Arc<dyn RegistrationHook>).collect()
     }
 
     fn launch_timeout(&self) -> Duration {
@@ -130,6 +136,34 @@ impl CloudProvider for Metered {
     fn duties(&self) -> Vec<Duty> {
         self.inner.duties()
     }
+}
+
+/// A hook that is not waited for without end.
+struct Timely(Arc<dyn RegistrationHook>);
+
+impl RegistrationHook for Timely {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn registered<'a>(&'a self, claim: &'a NodeClaim) -> Answer<'a, HookAnswer> {
+        Box::pin(in_time(self.name(), CALL, self.0.registered(claim)))
+    }
+}
+
+fn patience(method: Method) -> Duration {
+    match method {
+        Method::Launch | Method::List => LONG_CALL,
+        Method::Catalog | Method::Find | Method::Get | Method::Terminate | Method::Drift => CALL,
+    }
+}
+
+/// What comes later than that is taken for no answer; the cloud may have done it all the same.
+async fn in_time<T>(what: &str, patience: Duration, call: Answer<'_, T>) -> Result<T, ProviderError> {
+    tokio::time::timeout(patience, call).await.unwrap_or_else(|late| {
+        let doing = format!("waiting {} seconds for {what}", patience.as_secs());
+        Err(ProviderError::Unavailable { doing, source: Some(Arc::new(late)) })
+    })
 }
 
 fn pool_of(claim: &NodeClaim) -> &str {

@@ -44,6 +44,8 @@ pub struct LogSettings {
     pub places: Vec<Place>,
     /// Crates whose debug lines are worth reading. Of others only what is more important is written.
     pub ours: &'static [&'static str],
+    /// What this was built from, if that is known.
+    pub commit: Option<&'static str>,
 }
 
 /// From here on, everything that anybody logs is written. Can be called once.
@@ -55,6 +57,7 @@ pub fn install(settings: &LogSettings, clock: Clock) -> Result<(), RuntimeError>
 struct JsonLines {
     level: Level,
     ours: &'static [&'static str],
+    commit: Option<&'static str>,
     clock: Clock,
     outputs: Vec<Output>,
     samples: Mutex<Samples>,
@@ -78,8 +81,8 @@ struct Said(Map<String, Value>);
 impl JsonLines {
     fn new(settings: &LogSettings, clock: Clock) -> Result<Self, RuntimeError> {
         let outputs: Result<Vec<Output>, RuntimeError> = settings.places.iter().map(Output::open).collect();
-        let LogSettings { level, ours, .. } = *settings;
-        Ok(Self { level, ours, clock, outputs: outputs?, samples: Mutex::default() })
+        let LogSettings { level, ours, commit, .. } = *settings;
+        Ok(Self { level, ours, commit, clock, outputs: outputs?, samples: Mutex::default() })
     }
 
     fn line(&self, metadata: &Metadata<'_>, mut own: Map<String, Value>, spans: Map<String, Value>) -> String {
@@ -89,6 +92,7 @@ impl JsonLines {
         line.insert("time".to_owned(), format!("{:.3}", self.clock.now()).into());
         line.insert("logger".to_owned(), "controller".into());
         line.insert("message".to_owned(), message);
+        line.extend(self.commit.map(|commit| ("commit".to_owned(), commit.into())));
         line.extend(spans);
         line.extend(own);
         let mut text = Value::Object(nested(line)).to_string();
@@ -254,7 +258,8 @@ mod tests {
         let path =
             std::env::temp_dir().join(format!("dovetail-log-{}-{:?}", std::process::id(), std::thread::current().id()));
         let _ = std::fs::remove_file(&path);
-        let settings = LogSettings { level, places: vec![Place::File(path.clone())], ours: &["runtime"] };
+        let settings =
+            LogSettings { level, places: vec![Place::File(path.clone())], ours: &["runtime"], commit: Some("c0ffee") };
         let clock = Clock::virtual_from("2026-01-01T00:00:00.25Z".parse().unwrap());
         let layer = JsonLines::new(&settings, clock).unwrap();
         tracing::subscriber::with_default(Registry::default().with(layer), work);
@@ -280,7 +285,7 @@ mod tests {
         });
         let expected = serde_json::json!([{
             "level": "INFO", "time": "2026-01-01T00:00:00.250Z", "logger": "controller", "message": "created",
-            "controller": "provisioner", "reconcileID": "7", "NodePool": {"name": "default"}, "pods": 3, "taint.Key": "x",
+            "commit": "c0ffee", "controller": "provisioner", "reconcileID": "7", "NodePool": {"name": "default"}, "pods": 3, "taint.Key": "x",
             "Pod": {"namespace": "shop", "name": "web"}, "Pods": "a, b",
         }]);
         assert_eq!(Value::from(lines), expected);
@@ -310,7 +315,12 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
-        let settings = LogSettings { level: Level::INFO, places: vec![Place::File("/nowhere/log".into())], ours: &[] };
+        let settings = LogSettings {
+            level: Level::INFO,
+            places: vec![Place::File("/nowhere/log".into())],
+            ours: &[],
+            commit: None,
+        };
         let error = JsonLines::new(&settings, Clock::wall()).err().unwrap();
         assert!(error.to_string().contains("/nowhere/log"), "{error}");
     }

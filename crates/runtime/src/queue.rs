@@ -4,7 +4,7 @@
 //!                push                     a worker takes it
 //!   (unknown) ─────────▶ ready ────────────────────────────▶ running ──▶ OnChange: forgotten
 //!                          ▲                                    │
-//!                          │ time has come, or push             │ After(d), an error, or a push meanwhile
+//!                          │ time has come, or push             │ After(d), Again, an error, or a push meanwhile
 //!                          └───────────── waiting ◀─────────────┘
 //! ```
 
@@ -25,10 +25,13 @@ use crate::rng::Rng;
 use crate::tasks::Stop;
 
 /// When a worker wants to see its key again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
     /// After this time, or sooner if somebody pushes the key.
     After(Duration),
+    /// Once more, later and later while this is the answer, or sooner if somebody pushes the key. Nothing is broken, so there
+    /// is no line in the log.
+    Again(Backoff),
     /// Only when somebody pushes the key.
     OnChange,
 }
@@ -96,7 +99,7 @@ impl<K: Ord + Clone> Queue<K> {
     }
 
     /// Wants the key to be looked at now. A key that is being worked on is looked at once more afterwards, because the
-    /// worker may have read the world before it changed.
+    /// worker may have read the world before it changed; if the worker fails, that is when its back-off is over.
     pub fn push(&self, key: K) {
         self.lock().want(key, Instant::now());
         self.shared.changed.notify_one();
@@ -152,18 +155,18 @@ impl<K: Ord + Clone> Queue<K> {
         let mut state = self.lock();
         let Some(entry) = state.entries.get_mut(key) else { return };
         let Place::Running { again } = entry.place else { return };
-        let wanted = match answer {
-            Ok(next) => {
-                entry.failures = 0;
-                match next {
-                    Next::After(delay) => now.checked_add(delay),
-                    Next::OnChange => None,
-                }
-            }
-            Err(()) => {
-                entry.failures = entry.failures.saturating_add(1);
-                now.checked_add(self.shared.backoff.delay(entry.failures, &self.shared.rng))
-            }
+        entry.failures = match answer {
+            Ok(Next::Again(_)) | Err(()) => entry.failures.saturating_add(1),
+            Ok(Next::After(_) | Next::OnChange) => 0,
+        };
+        let later = |backoff: Backoff| now.checked_add(backoff.delay(entry.failures, &self.shared.rng));
+        let (wanted, again) = match answer {
+            Ok(Next::After(delay)) => (now.checked_add(delay), again),
+            Ok(Next::Again(backoff)) => (later(backoff), again),
+            Ok(Next::OnChange) => (None, again),
+            // A worker that writes down why it failed is pushed by its own words. If that cut the wait short, a failure that
+            // reads differently each time would be repeated at full speed.
+            Err(()) => (later(self.shared.backoff), None),
         };
         match (wanted, again) {
             (None, None) => drop(state.entries.remove(key)),

@@ -71,7 +71,8 @@ fn a_list_that_is_made_again_removes_what_it_does_not_have() {
 #[test]
 fn one_object_that_cannot_be_read_stops_nothing() {
     let store = new_store();
-    let odd = Undecodable { key: pod("odd").key(), problem: "a number where a list should be".into() };
+    let odd =
+        Undecodable { key: pod("odd").key(), uid: None, node: None, problem: "a number where a list should be".into() };
     let facts = vec![
         Fact::Restarted { kind: Kind::Pod },
         Fact::Undecodable(odd.clone()),

@@ -18,6 +18,11 @@ impl Store {
         Some(claim::life(wire, nodes.filter_map(|name| self.machines.node(name)).map(|node| &**node)))
     }
 
+    /// Whether some machine of ours is on its way out.
+    pub fn is_any_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
     /// The pods on a node, as a drain sees them.
     pub fn guests_on(&self, node: &NodeName) -> Vec<Guest> {
         self.pods_on(node).map(|(pod, facts)| self.guest(pod, facts)).collect()

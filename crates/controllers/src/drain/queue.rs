@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cluster::Duty;
-use engine::drain::{Attempt, Order, next_attempt};
+use engine::drain::{Attempt, Order, next_attempt, overdue_at};
 use model::drain::Guest;
 use model::ids::NodeName;
 use model::pod::DoNotDisrupt;
@@ -13,7 +13,7 @@ use model::time::Instant;
 use runtime::{Backoff, Next};
 
 use super::evict;
-use crate::controller::{Controller, TickId};
+use crate::controller::{About, Controller, TickId};
 use crate::ctx::{Ctx, timestamp};
 use crate::error::ControllerError;
 use crate::events;
@@ -34,12 +34,16 @@ pub(super) struct Entry {
 }
 
 impl Evictions {
-    /// Orders a pod to go. A deadline that is known already only ever gets tighter.
-    pub(crate) fn add(&self, order: &Order, node: &NodeName, deadline: Option<Instant>) {
+    /// Orders a pod to go. A deadline that is known already only ever gets tighter. Says whether the order is news.
+    pub(crate) fn add(&self, order: &Order, node: &NodeName, deadline: Option<Instant>) -> bool {
         let mut entries = self.lock();
-        let new = Entry { node: node.clone(), deadline, refusals: 0 };
-        let entry = entries.entry(order.clone()).or_insert(new);
-        entry.deadline = entry.deadline.into_iter().chain(deadline).min();
+        let Some(entry) = entries.get_mut(order) else {
+            entries.insert(order.clone(), Entry { node: node.clone(), deadline, refusals: 0 });
+            return true;
+        };
+        let before = entry.deadline;
+        entry.deadline = before.into_iter().chain(deadline).min();
+        entry.deadline != before
     }
 
     pub(super) fn get(&self, order: &Order) -> Option<Entry> {
@@ -88,8 +92,10 @@ impl EvictionQueue {
             }
             Err(refusal) => {
                 evict::tell(ctx, guest, entry, refusal);
-                let refusals = self.evictions.refused(order);
-                Ok(Next::After(BACKOFF.delay(refusals, &ctx.rng)))
+                let delay = BACKOFF.delay(self.evictions.refused(order), &ctx.rng);
+                // At the deadline nobody is asked any more, and then it is not put off.
+                let left = overdue_at(guest, entry.deadline).map(|moment| moment.since(ctx.now()));
+                Ok(Next::After(left.map_or(delay, |left| left.min(delay))))
             }
         }
     }
@@ -106,6 +112,7 @@ impl EvictionQueue {
 impl Controller for EvictionQueue {
     type Key = Order;
     const NAME: &'static str = "eviction-queue";
+    const ABOUT: Option<About> = Some(About { group: "", kind: "Pod" });
 
     fn wakes_for(_call: &Duty) -> Option<Order> {
         None
@@ -120,6 +127,17 @@ impl Controller for EvictionQueue {
     }
 
     async fn tick(&self, ctx: &Ctx, order: &Order, _id: &TickId) -> Result<Next, ControllerError> {
+        let end = self.attempt(ctx, order).await;
+        if end.as_ref().is_err_and(ControllerError::is_gone) {
+            // Nobody comes back to it, so it must not look as if it were on its way.
+            self.evictions.forget(order);
+        }
+        end
+    }
+}
+
+impl EvictionQueue {
+    async fn attempt(&self, ctx: &Ctx, order: &Order) -> Result<Next, ControllerError> {
         let Some(entry) = self.evictions.get(order) else { return Ok(Next::OnChange) };
         let Some(guest) = Self::guest(ctx, order, &entry) else {
             self.evictions.forget(order);

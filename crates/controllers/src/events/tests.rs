@@ -161,3 +161,12 @@ fn a_condition_is_told_by_its_own_name() {
     let note = condition_transitioned(claim().object_ref(&()), change);
     assert!(note.message.ends_with("Unknown -> False, Reason: Launched, Message: no room"), "{}", note.message);
 }
+
+#[test]
+fn an_object_that_cannot_be_read_is_named_so_that_kubectl_finds_the_event() {
+    let json = br#"{"metadata": {"name": "odd", "uid": "u9"}, "spec": 7}"#;
+    let note = undecodable(&Undecodable::read(cluster::Kind::NodePool, json, "no struct"));
+    let about = note.regarding;
+    assert_eq!((about.api_version.as_deref(), about.kind.as_deref()), (Some("karpenter.sh/v1"), Some("NodePool")));
+    assert_eq!((about.name.as_deref(), about.uid.as_deref(), about.namespace), (Some("odd"), Some("u9"), None));
+}

@@ -1,8 +1,9 @@
+use provider::ProviderError;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::lifecycle::Lifecycle;
-use crate::testing::{EPOCH, Scripted, World, merged, node_class};
+use crate::testing::{EPOCH, Scripted, Trouble, World, merged, node_class};
 
 /// A world with so many claims that have come all the way but for a kubelet that reports.
 async fn world(count: usize) -> (World, Scripted) {
@@ -130,4 +131,57 @@ async fn a_claim_that_only_the_store_misses_keeps_its_machine() {
     world.ctx.tell(|store, now| store.delete(&gone, now));
     Collection.tick(&world.ctx, &(), &world.id()).await.unwrap();
     assert_eq!(cloud.calls("terminate"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_registers_while_machines_are_listed_is_kept() {
+    let (world, cloud) = world(1).await;
+    world.sync();
+    cloud.script().list_takes = Duration::from_secs(5);
+    let late = merged(
+        world.server.get("NodeClaim", "c0").unwrap(),
+        json!({"metadata": {"name": "late", "uid": "late"}, "status": null}),
+    );
+    let joining = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        world.put(late);
+        for _ in 0..2 {
+            world.sync();
+            Lifecycle::default().tick(&world.ctx, &NodeName::from("late"), &world.id()).await.unwrap();
+        }
+        world.sync();
+    };
+    let id = world.id();
+    let (next, ()) = futures::join!(Collection.tick(&world.ctx, &(), &id), joining);
+    assert_eq!(next.unwrap(), Next::After(EVERY));
+    assert_eq!(world.server.all("Node").len(), 2, "both have their machines");
+    assert!(going(&world).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_machine_that_cannot_be_ended_does_not_keep_the_others() {
+    let (world, cloud) = world(3).await;
+    ["c0", "c1", "c2"].into_iter().for_each(|claim| world.server.remove("NodeClaim", claim));
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let stuck = ProviderError::Unavailable { doing: "ending".to_owned(), source: None };
+    let gone = ProviderError::NotFound { what: "the machine".to_owned() };
+    cloud.script().terminations.extend([Err(stuck), Err(gone)]);
+    world.sync();
+    let failed = Collection.tick(&world.ctx, &(), &world.id()).await.unwrap_err();
+    assert!(failed.to_string().starts_with("terminating machine"), "{failed}");
+    assert_eq!((cloud.calls("terminate"), failed.reaction()), (3, crate::Reaction::BackOff));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_something_is_not_there_ends_no_collection_for_good() {
+    let (world, cloud) = world(1).await;
+    world.server.remove("NodeClaim", "c0");
+    tokio::time::advance(Duration::from_secs(60)).await;
+    world.sync();
+    world.server.trouble("GET /apis/karpenter.sh/v1/nodeclaims", Trouble::Refuses(404));
+    world.run_only(Collection, Duration::from_secs(60)).await;
+    assert_eq!(cloud.calls("terminate"), 0, "claims could not be asked for");
+    world.server.trouble("GET /apis/karpenter.sh/v1/nodeclaims", Trouble::Refuses(410));
+    world.run_only(Collection, Duration::from_secs(130)).await;
+    assert_eq!(cloud.calls("terminate"), 1);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::NodeClaim;
-use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
+use api::conditions::{Condition, ConditionStatus, ConditionTypes, Conditions, READY};
 use api::labels::TERMINATION_FINALIZER;
 use cluster::lower::claim;
 use engine::lifecycle::Said;
@@ -24,13 +24,25 @@ pub(super) struct Desk {
     stored: Arc<NodeClaim>,
     pub(super) claim: NodeClaim,
     nodes: Vec<Sheet>,
+    /// What has come about and is told once it is written: a conflict lets the same step be taken again.
+    announcements: Vec<Announcement>,
+    is_abandoned: bool,
 }
 
-/// What a claim says for the first time. Told once it is written: before that, it may still come to nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct News {
-    pub(super) is_registered: bool,
-    pub(super) is_initialized: bool,
+/// What is told once it is true for everybody.
+struct Announcement {
+    about: About,
+    tell: Tell,
+}
+
+type Tell = Box<dyn FnOnce(&Ctx, &NodeClaim) + Send>;
+
+/// What must be written before something is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    Claim,
+    /// The claim and its Node.
+    Node,
 }
 
 /// One Node.
@@ -46,7 +58,14 @@ impl Desk {
         let stored = store.claim(name)?.clone();
         let id = stored.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
         let nodes = store.nodes_with_id(id).filter_map(|name| store.node(name)).map(Sheet::of).collect();
-        Some(Self { name: name.clone(), claim: NodeClaim::clone(&stored), stored, nodes })
+        let claim = NodeClaim::clone(&stored);
+        let (announcements, is_abandoned) = (Vec::new(), false);
+        Some(Self { name: name.clone(), claim, stored, nodes, announcements, is_abandoned })
+    }
+
+    /// Tells logs, metrics and whoever else wants to know, once it is written.
+    pub(super) fn announce(&mut self, about: About, tell: impl FnOnce(&Ctx, &NodeClaim) + Send + 'static) {
+        self.announcements.push(Announcement { about, tell: Box::new(tell) });
     }
 
     pub(super) fn name(&self) -> &NodeName {
@@ -64,13 +83,14 @@ impl Desk {
         claim::life(&self.claim, self.nodes.iter().map(|sheet| &sheet.wanted)).value
     }
 
-    pub(super) fn provider_id(&self) -> Option<&str> {
-        self.claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).filter(|id| !id.is_empty())
+    /// The claim as it is written; nothing once it was given up.
+    pub(super) fn stored_life(&self) -> Option<ClaimLife> {
+        let nodes = self.nodes.iter().map(|sheet| &*sheet.stored);
+        (!self.is_abandoned).then(|| claim::life(&self.stored, nodes).value)
     }
 
-    /// Empty while no Node is known.
-    pub(super) fn node_name(&self) -> &str {
-        self.claim.status.as_ref().and_then(|status| status.node_name.as_deref()).unwrap_or_default()
+    pub(super) fn provider_id(&self) -> Option<&str> {
+        self.claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).filter(|id| !id.is_empty())
     }
 
     /// A Node as it shall be.
@@ -128,39 +148,59 @@ impl Desk {
         Ok(())
     }
 
-    /// Writes what differs: Nodes first, for the claim says what has happened to them.
-    pub(super) async fn write(&mut self, ctx: &Ctx) -> Result<News, ControllerError> {
+    /// Writes what differs: Nodes first, for the claim says what has happened to them. While a Node cannot be written, the
+    /// claim keeps to itself what follows from it, and learns all the rest: whose machine it is, above all.
+    pub(super) async fn write(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
+        let nodes = self.write_nodes(ctx).await;
+        if nodes.is_err() {
+            self.take_back(ctx);
+        }
+        self.reach_failpoints();
+        let written = write::claim(ctx, &self.stored, &self.claim).await?;
+        self.stored = Arc::new(written);
+        self.claim = NodeClaim::clone(&self.stored);
+        for announcement in std::mem::take(&mut self.announcements) {
+            (announcement.tell)(ctx, &self.stored);
+        }
+        nodes
+    }
+
+    async fn write_nodes(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
         for sheet in &mut self.nodes {
             let written = write::node(ctx, &sheet.stored, &sheet.wanted).await?;
             sheet.stored = Arc::new(written);
             sheet.wanted = Node::clone(&sheet.stored);
         }
-        let news = self.news();
-        if news.is_registered {
-            failpoint::reach("node-registered");
-        }
-        if news.is_initialized {
-            failpoint::reach("node-initialized");
-        }
-        self.write_claim(ctx).await?;
-        Ok(news)
-    }
-
-    /// Writes what of the claim differs, for what must not be lost whatever becomes of its Nodes.
-    pub(super) async fn write_claim(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
-        let written = write::claim(ctx, &self.stored, &self.claim).await?;
-        self.stored = Arc::new(written);
-        self.claim = NodeClaim::clone(&self.stored);
         Ok(())
     }
 
-    /// What the claim shall say and does not say yet.
-    fn news(&self) -> News {
+    /// The claim says no more of its Node than it said before.
+    fn take_back(&mut self, ctx: &Ctx) {
+        let before = self.stored.status.clone().unwrap_or_default();
+        let status = self.claim.status.get_or_insert_default();
+        status.node_name = before.node_name;
+        let wanted = std::mem::replace(&mut status.conditions, before.conditions);
+        let follows = |found: &Condition| found.is_true() && [REGISTERED, INITIALIZED].contains(&&*found.type_);
+        self.conditions(ctx, |all| {
+            for found in wanted.iter().filter(|found| found.type_ != READY && !follows(found)) {
+                all.set(&found.type_, found.status, &found.reason, &found.message);
+            }
+        });
+        self.announcements.retain(|announcement| announcement.about == About::Claim);
+    }
+
+    /// The Node says something that the claim does not say yet.
+    fn reach_failpoints(&self) {
+        if !cfg!(feature = "failpoints") {
+            return;
+        }
         let before = claim::life(&self.stored, []).value;
         let after = claim::life(&self.claim, []).value;
-        News {
-            is_registered: after.registered.is_true() && !before.registered.is_true(),
-            is_initialized: after.initialized.is_true() && !before.initialized.is_true(),
+        if after.registered.is_true() && !before.registered.is_true() {
+            failpoint::reach("node-registered");
+        }
+        if after.initialized.is_true() && !before.initialized.is_true() {
+            failpoint::reach("node-initialized");
         }
     }
 
@@ -168,10 +208,11 @@ impl Desk {
         self.stored.status.clone()
     }
 
-    /// The claim is gone, and there is nothing left to write.
+    /// The claim is given up or gone, and there is nothing left to write.
     pub(super) fn abandon(&mut self) {
         self.claim = NodeClaim::clone(&self.stored);
         self.nodes.clear();
+        self.is_abandoned = true;
     }
 }
 

@@ -1,10 +1,12 @@
 //! Getting a machine for a claim.
 
+use api::NodeClaim;
 use api::conditions::ConditionStatus;
+use kube::ResourceExt;
 use provider::{CloudProvider, Instance, ProviderError, Reaction};
 use runtime::Next;
 
-use super::desk::{Desk, LAUNCHED};
+use super::desk::{About, Desk, LAUNCHED};
 use super::{Done, Lifecycle};
 use crate::controller::Controller;
 use crate::ctx::Ctx;
@@ -22,10 +24,6 @@ pub(super) async fn launch(ctx: &Ctx, desk: &mut Desk) -> Result<Done, Controlle
         Ok(instance) => {
             failpoint::reach("machine-launched");
             take(ctx, desk, instance);
-            // A Node that has just come changes under our hands. Whoever fails to write it would launch again, had the claim
-            // not learned of its machine before.
-            desk.write_claim(ctx).await?;
-            desk.find_nodes(ctx);
             Ok(Done::Onward)
         }
         Err(error) if error.reaction() == Reaction::PlanAgain => give_up(ctx, desk, &error).await,
@@ -39,23 +37,29 @@ pub(super) async fn launch(ctx: &Ctx, desk: &mut Desk) -> Result<Done, Controlle
 
 /// What the claim learns: who its machine is, what it has, and what is settled about it. What the claim said itself stays.
 fn take(ctx: &Ctx, desk: &mut Desk, instance: Instance) {
+    let labels = desk.claim.metadata.labels.get_or_insert_default();
+    for (key, value) in instance.labels.clone() {
+        labels.entry(key).or_insert(value);
+    }
+    desk.claim.metadata.annotations.get_or_insert_default().extend(instance.annotations.clone());
+    let status = desk.claim.status.get_or_insert_default();
+    status.provider_id = Some(instance.id.as_str().to_owned());
+    status.image_id = instance.image.clone();
+    status.capacity = instance.capacity.clone();
+    status.allocatable = instance.allocatable.clone();
+    desk.conditions(ctx, |all| all.set_true(LAUNCHED));
+    desk.find_nodes(ctx);
+    desk.announce(About::Claim, move |_, claim| tell_launched(claim, &instance));
+}
+
+fn tell_launched(claim: &NodeClaim, instance: &Instance) {
     let (kind, zone, capacity) = (instance.type_name(), instance.zone(), instance.capacity_type());
     tracing::info!(
-        NodeClaim = %desk.name(), "provider-id" = %instance.id, "instance-type" = kind, zone, "capacity-type" = capacity,
+        NodeClaim = claim.name_any(), "provider-id" = %instance.id, "instance-type" = kind, zone,
+        "capacity-type" = capacity,
         allocatable = ?instance.allocatable.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>(),
         "launched nodeclaim"
     );
-    let labels = desk.claim.metadata.labels.get_or_insert_default();
-    for (key, value) in instance.labels {
-        labels.entry(key).or_insert(value);
-    }
-    desk.claim.metadata.annotations.get_or_insert_default().extend(instance.annotations);
-    let status = desk.claim.status.get_or_insert_default();
-    status.provider_id = Some(instance.id.as_str().to_owned());
-    status.image_id = instance.image;
-    status.capacity = instance.capacity;
-    status.allocatable = instance.allocatable;
-    desk.conditions(ctx, |all| all.set_true(LAUNCHED));
 }
 
 /// There is no machine for this claim as things are. Its pods are planned again, and the plan will look different: the cloud

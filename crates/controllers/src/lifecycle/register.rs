@@ -15,7 +15,7 @@ use provider::{CloudProvider, HookAnswer, ProviderError};
 use runtime::{Backoff, Next};
 
 use super::Done;
-use super::desk::{Desk, REGISTERED};
+use super::desk::{About, Desk, REGISTERED};
 use super::memory::Memory;
 use crate::ctx::Ctx;
 use crate::disrupted::{label_of, pool_of};
@@ -52,8 +52,7 @@ pub(super) async fn register(
     sync(wanted, &claim);
     if hooks.pending.is_empty() {
         admit(wanted);
-        desk.claim.status.get_or_insert_default().node_name = Some(node.to_string());
-        desk.conditions(ctx, |all| all.set_true(REGISTERED));
+        finish(ctx, desk, node);
         return Ok(Done::Onward);
     }
     let names = hooks.pending.join(", ");
@@ -119,13 +118,20 @@ fn admit(node: &mut Node) {
     node.labels_mut().insert(api::labels::REGISTERED.to_owned(), "true".to_owned());
 }
 
-/// The claim says so now.
-pub(super) fn tell(ctx: &Ctx, desk: &Desk) {
-    let (id, node) = (desk.provider_id(), desk.node_name());
-    tracing::info!(NodeClaim = %desk.name(), "provider-id" = id, Node = node, "registered nodeclaim");
-    let labels = NodeCounted { nodepool: pool_of(&desk.claim), zone: label_of(&desk.claim, ZONE) };
+fn finish(ctx: &Ctx, desk: &mut Desk, node: &NodeName) {
+    desk.claim.status.get_or_insert_default().node_name = Some(node.to_string());
+    desk.conditions(ctx, |all| all.set_true(REGISTERED));
+    desk.announce(About::Node, tell_registered);
+}
+
+fn tell_registered(ctx: &Ctx, claim: &NodeClaim) {
+    let status = claim.status.as_ref();
+    let (id, node) = status.map(|status| (&status.provider_id, &status.node_name)).unzip();
+    let (id, node) = (id.and_then(Option::as_deref), node.and_then(Option::as_deref));
+    tracing::info!(NodeClaim = claim.name_any(), "provider-id" = id, Node = node, "registered nodeclaim");
+    let labels = NodeCounted { nodepool: pool_of(claim), zone: label_of(claim, ZONE) };
     ctx.metrics.nodes_created.get_or_create(&labels).inc();
-    note_registered(ctx, &desk.claim);
+    note_registered(ctx, claim);
 }
 
 fn is_registered(node: &Node) -> bool {

@@ -28,7 +28,7 @@ pub(super) fn class_kind(pool: &NodePool) -> Option<Kind> {
 }
 
 /// The class that a pool names, if it is there.
-pub(super) fn class_of(store: &Store, pool: &NodePool) -> Option<Arc<NodeClass>> {
+pub(crate) fn class_of(store: &Store, pool: &NodePool) -> Option<Arc<NodeClass>> {
     store.node_class(class_kind(pool)?, &pool.spec.template.spec.node_class_ref.name).cloned()
 }
 

@@ -585,4 +585,33 @@ mod ticks {
         assert_eq!((healthy.status, healthy.reason.as_str()), (ConditionStatus::False, "Because"));
         assert_eq!(find(&conditions, READY).status, ConditionStatus::True, "it informs and stops nothing");
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pool_that_cannot_be_stamped_is_judged_all_the_same() {
+        let world = World::new();
+        world.put(node_class("default"));
+        world.put(fresh_pool());
+        world.put(claim("x", "a", "1"));
+        world.server.trouble("PATCH /apis/karpenter.sh/v1/nodeclaims/x", crate::testing::Trouble::Refuses(422));
+        world.sync();
+        let failed = Pools::default().tick(&world.ctx, &name(), &world.id()).await.unwrap_err();
+        assert_eq!(failed.to_string(), "stamping nodeclaim x");
+        let conditions = world.server.get("NodePool", "a").unwrap()["status"]["conditions"].clone();
+        let conditions: Vec<Condition> = serde_json::from_value(conditions).unwrap();
+        assert_eq!(find(&conditions, READY).status, ConditionStatus::True);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_pool_that_is_gone_nothing_is_remembered() {
+        let world = World::new();
+        world.put(node_class("default"));
+        world.put(node_pool("a"));
+        let pools = Pools::default();
+        tick(&world, &pools).await;
+        let uid = Uid::from("uid-a");
+        world.ctx.health.note(&uid, Outcome::Registered);
+        world.server.remove("NodePool", "a");
+        tick(&world, &pools).await;
+        assert_eq!(world.ctx.health.of(&uid), Health::Unknown);
+    }
 }

@@ -6,9 +6,10 @@ use futures::StreamExt;
 use futures::stream;
 use model::ids::{NodeName, PodName};
 use model::plan::{Plan, PlannedClaim, Target};
+use model::pool::BrokenLimit;
 use runtime::error::with_causes;
 
-use super::Look;
+use super::{Look, limits};
 use crate::claims::{self, Planned};
 use crate::controller::TickId;
 use crate::ctx::Ctx;
@@ -29,11 +30,26 @@ pub(super) async fn carry_out(ctx: &Ctx, look: &Look, plan: &Plan, id: &TickId) 
 /// Creates all claims of a plan, side by side. One that fails takes no other with it; its pods are planned for again.
 async fn create_claims(ctx: &Ctx, look: &Look, plan: &Plan, id: &TickId) -> Vec<Option<NodeName>> {
     let rng = ctx.rng.fork(id.as_str());
+    let exceeded = limits::exceeded(ctx, look);
     let mut attempts = Vec::new();
     for claim in &plan.claims {
-        attempts.push(attempt(ctx, look, claim, rng.name(&format!("{}-", claim.pool)), id));
+        let name = rng.name(&format!("{}-", claim.pool));
+        let broken = exceeded.get(&claim.pool);
+        attempts.push(async move {
+            match broken {
+                Some(broken) => refuse_over_limit(claim, broken),
+                None => attempt(ctx, look, claim, name, id).await,
+            }
+        });
     }
     stream::iter(attempts).buffered(AT_ONCE).collect().await
+}
+
+fn refuse_over_limit(claim: &PlannedClaim, broken: &BrokenLimit) -> Option<NodeName> {
+    let BrokenLimit { resource, limit, would_be } = broken;
+    let (node_pool, resource) = (claim.pool.as_str(), &**resource);
+    tracing::error!(NodePool.name = node_pool, resource, limit, used = would_be, "no claim is made beyond the limit");
+    None
 }
 
 async fn attempt(ctx: &Ctx, look: &Look, claim: &PlannedClaim, name: String, id: &TickId) -> Option<NodeName> {

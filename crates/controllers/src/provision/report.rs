@@ -55,7 +55,7 @@ pub(super) fn before(ctx: &Ctx, batch: &Batch) {
         );
         let is_usable = |kind: PoolKind, state: PoolState| kind == PoolKind::Dynamic && state == PoolState::Ready;
         if !batch.snapshot.pools.values().any(|pool| is_usable(pool.kind, pool.state)) {
-            tracing::debug!("no dynamic nodepools found");
+            tracing::info!("no dynamic nodepools found");
         }
     }
 }

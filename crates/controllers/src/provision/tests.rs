@@ -192,11 +192,13 @@ async fn pods_that_the_scheduler_has_not_judged_yet_are_waited_for() {
     let new = json!({"metadata": {"creationTimestamp": "2026-01-01T00:00:05Z"}});
     let appearing = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        world.put(merged(merged(pending_pod("second", "1"), new.clone()), json!({"status": {"conditions": []}})));
-        world.put(merged(pending_pod("first", "1"), new.clone()));
+        // Not like the first, so that nobody knows what the scheduler will say of it.
+        let second = merged(pending_pod("second", "2"), new.clone());
+        world.put(merged(second.clone(), json!({"status": {"conditions": []}})));
+        world.put(merged(pending_pod("first", "1"), new));
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(claims(&world).len(), 0);
-        world.put(merged(pending_pod("second", "1"), new));
+        world.put(second);
     };
     futures::join!(world.run(Duration::from_secs(8)), appearing);
     let made = claims(&world);
@@ -270,6 +272,63 @@ async fn an_optional_api_that_is_missing_holds_nothing_up_and_is_found_when_it_a
     let snapshot = world.ctx.store().snapshot(world.ctx.now());
     let pool = snapshot.pools.values().next().unwrap();
     assert!(pool.instance_types.iter().all(|sold| sold.offerings.iter().all(|offering| offering.has_price_overlay)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_has_outgrown_its_limit_meanwhile_gets_no_more_claims() {
+    let world = world();
+    world.put(merged(node_pool("general"), json!({"spec": {"limits": {"cpu": "64"}}})));
+    world.put(pending_pod("web", "1"));
+    world.sync();
+    let (mut provisioner, id) = (Provisioner::new(&world.ctx), world.id());
+    world.ctx.catalogs.refresh(&world.ctx, &provisioner.cloud).await;
+    let look = look(&world.ctx);
+    let plan = provisioner.plan(&world.ctx, &look.batch, &id).await.unwrap();
+    assert_eq!(plan.claims.len(), 1);
+    world.put(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": {"name": "other", "labels": {"karpenter.sh/nodepool": "general"}},
+        "spec": {
+            "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+            "requirements": [],
+        },
+        "status": {"providerID": "kwok://other", "capacity": {"cpu": "65"}, "allocatable": {"cpu": "65"}},
+    }));
+    world.sync();
+    carry_out::carry_out(&world.ctx, &look, &plan, &id).await;
+    assert_eq!(claims(&world).len(), 1, "only the one that was there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_on_leaving_nodes_are_looked_at_again_though_none_may_go_now() {
+    let world = world();
+    let labels = json!({
+        "karpenter.kwok.sh/kwoknodeclass": "default", "karpenter.sh/nodepool": "general",
+        "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true", "node.kubernetes.io/instance-type": "m",
+    });
+    world.put(json!({
+        "apiVersion": "v1", "kind": "Node", "spec": {"providerID": "kwok://n"},
+        "metadata": {"name": "n", "labels": labels, "finalizers": ["karpenter.sh/termination"], "deletionTimestamp": crate::testing::EPOCH},
+    }));
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    world.put(merged(crate::testing::pod_on("n", "web", "1"), protected));
+    world.sync();
+    let next = pass(&world).await;
+    assert_eq!(next, Some(AGAIN));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_leader_plans_for_pods_that_called_before_it_led() {
+    let world = world();
+    world.put(pending_pod("web", "1"));
+    world.sync();
+    let stop = Stop::new();
+    let ending = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stop.cancel();
+    };
+    futures::join!(Provisioner::new(&world.ctx).run(&world.ctx, &stop), ending);
+    assert_eq!(claims(&world).len(), 1);
 }
 
 // 01/BUF-04

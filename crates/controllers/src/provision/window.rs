@@ -21,6 +21,8 @@ use crate::failpoint;
 const LEAST_QUIET: Duration = Duration::from_millis(50);
 /// Silence after a stream. Whoever makes many pods makes them in bursts, with pauses far longer than the gaps within.
 const STREAM_QUIET: Duration = Duration::from_millis(200);
+/// A silence was none if somebody calls within so much of the operator's idle time after it; then the next must be longer.
+const DOUBTFUL: u32 = 2;
 /// So many arrivals are a stream.
 const STREAM: usize = 8;
 /// So many usual gaps of silence mean that it is over.
@@ -62,6 +64,8 @@ struct State {
     looked: Option<(usize, Instant)>,
     /// When to plan in any case.
     again: Option<Instant>,
+    /// When the last stream was thought to have ended, and after which silence.
+    ended: Option<(Instant, Duration)>,
 }
 
 impl Calls {
@@ -114,7 +118,9 @@ impl Calls {
                         tokio::time::sleep_until(latest.min(now + LEAST_QUIET)).await;
                         continue;
                     }
-                    let calls = std::mem::take(&mut *self.lock());
+                    let mut state = self.lock();
+                    let ended = state.ended_now(limits, now);
+                    let calls = std::mem::replace(&mut *state, State { ended, ..State::default() });
                     return Gathered::All(calls.seen.len());
                 }
                 // Arrivals only move the end, so there is nothing to hear until it has come.
@@ -153,12 +159,25 @@ impl State {
         (self.seen.len() >= known + STREAM).then(|| since + limits.idle)
     }
 
+    /// The shortest silence that counts. Whoever makes pods may be held up; if the last silence was such a pause, the next one
+    /// must be twice as long.
+    fn least_quiet(&self, limits: Limits) -> Duration {
+        let least = if self.seen.len() < STREAM { LEAST_QUIET } else { STREAM_QUIET };
+        let resumed = self.ended.zip(self.first).filter(|((at, _), first)| *first < *at + limits.idle * DOUBTFUL);
+        resumed.map_or(least, |((_, quiet), _)| least.max(quiet * 2))
+    }
+
+    /// What is remembered of a stream that seems to be over.
+    fn ended_now(&self, limits: Limits, now: Instant) -> Option<(Instant, Duration)> {
+        let is_stream = self.seen.len() >= STREAM;
+        is_stream.then(|| (now, self.least_quiet(limits))).or(self.ended)
+    }
+
     fn closing(&self, limits: Limits) -> Option<Closing> {
         let (first, last) = (self.first?, self.last?);
         let gaps = u32::try_from(self.seen.len().saturating_sub(1)).unwrap_or(u32::MAX).max(1);
         let usual_gap = last.duration_since(first) / gaps;
-        let least = if self.seen.len() < STREAM { LEAST_QUIET } else { STREAM_QUIET };
-        let quiet = (usual_gap * GAPS).max(least).min(limits.idle);
+        let quiet = (usual_gap * GAPS).max(self.least_quiet(limits)).min(limits.idle);
         let end = first + limits.max;
         Some(Closing { due: end.min(last + quiet), latest: end.min(last + limits.idle) })
     }
@@ -257,6 +276,31 @@ mod tests {
         assert_eq!(window(LIMITS, few).await, (69, 2), "a few pods are not waited for as long as many");
         let short = Limits { idle: Duration::from_millis(100), ..LIMITS };
         assert_eq!(window(short, &bursts).await, (119, 20), "never longer than the operator allows");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silence_that_was_none_makes_the_next_one_longer() {
+        let (gathered, start) = (Calls::default(), Instant::now());
+        let calling = async {
+            // Ten at a time, with pauses of 300 ms.
+            for number in 0..40_u64 {
+                tokio::time::sleep_until(start + Duration::from_millis((number / 10) * 300 + number % 10)).await;
+                gathered.push(caller(number));
+            }
+            tokio::time::sleep_until(start + Duration::from_secs(60)).await;
+            (40..50_u64).for_each(|number| gathered.push(caller(number)));
+        };
+        let looking = async {
+            let mut seen = Vec::new();
+            while seen.len() < 3 {
+                if let Gathered::All(count) = gathered.gathered(LIMITS, || false).await {
+                    seen.push((start.elapsed().as_millis(), count));
+                }
+            }
+            seen
+        };
+        let seen = futures::join!(calling, looking).1;
+        assert_eq!(seen, [(209, 10), (1309, 30), (60_200, 10)], "after a minute nobody remembers");
     }
 
     #[tokio::test(start_paused = true)]

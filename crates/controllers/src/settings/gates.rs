@@ -43,7 +43,20 @@ impl Gates {
                 None => warnings.push(format!("the feature gate {name} is unknown and ignored")),
             }
         }
+        let idle = gates.without_effect();
+        warnings.extend(idle.map(|name| format!("the feature gate {name} is on and has no effect yet")));
         Ok((gates, warnings))
+    }
+
+    /// What is on although nothing here does it yet.
+    fn without_effect(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let gates = [
+            ("NodeRepair", self.node_repair),
+            ("SpotToSpotConsolidation", self.spot_to_spot_consolidation),
+            ("StaticCapacity", self.static_capacity),
+            ("CapacityBuffer", self.capacity_buffer),
+        ];
+        gates.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name)
     }
 
     fn gate(&mut self, name: &str) -> Option<&mut bool> {

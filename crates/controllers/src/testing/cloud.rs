@@ -28,6 +28,8 @@ pub(crate) struct Script {
     pub(crate) hooks: Vec<Arc<dyn RegistrationHook>>,
     /// Machines that no list shows and nobody finds.
     pub(crate) vanished: Vec<String>,
+    /// How long a list is under way once it was made.
+    pub(crate) list_takes: Duration,
     pub(crate) launch_timeout: Option<Duration>,
     pub(crate) calls: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl CloudProvider for Scripted {
     }
 
     fn catalog<'a>(&'a self, class: &'a NodeClassReference) -> Answer<'a, Catalog> {
+        self.note("catalog");
         self.inner.catalog(class)
     }
 
@@ -95,7 +98,11 @@ impl CloudProvider for Scripted {
         self.note("list");
         Box::pin(async move {
             let mut all = self.inner.list().await?;
-            let vanished = self.script().vanished.clone();
+            let (vanished, takes) = {
+                let script = self.script();
+                (script.vanished.clone(), script.list_takes)
+            };
+            tokio::time::sleep(takes).await;
             all.retain(|instance| !vanished.iter().any(|id| id == instance.id.as_str()));
             Ok(all)
         })

@@ -52,7 +52,7 @@ pub(super) fn is_overdue(guest: &Guest, deadline: Option<Instant>, now: Instant)
 }
 
 /// The last moment at which the pod still has all of its grace before the deadline.
-pub(super) fn overdue_at(guest: &Guest, deadline: Option<Instant>) -> Option<Instant> {
+pub fn overdue_at(guest: &Guest, deadline: Option<Instant>) -> Option<Instant> {
     let is_running = guest.pod.life != Life::Terminating;
     Some(deadline?.minus(guest.grace.filter(|_| is_running)?))
 }

@@ -160,7 +160,8 @@ fn before_that_the_pods_own_wish_counts() {
 }
 
 fn leaving(guests: Vec<Guest>) -> Leaving {
-    Leaving { guests, attached: Vec::new(), deadline: None, draining_since: Some(at(10)) }
+    let (unread, attached) = (Vec::new(), Vec::new());
+    Leaving { guests, unread, attached, deadline: None, draining_since: Some(at(10)) }
 }
 
 // 02/TE26
@@ -192,4 +193,17 @@ fn volumes_are_awaited_until_the_deadline_unless_their_pod_stays() {
     assert_eq!(next_step(&node, at(100)), NodeStep::Terminate { volumes: Volumes::GivenUp });
     node.attached.remove(1);
     assert_eq!(next_step(&node, at(50)), NodeStep::Terminate { volumes: Volumes::Detached });
+}
+
+#[test]
+fn a_pod_that_nobody_can_read_is_waited_for_until_the_deadline() {
+    let mut node = leaving(vec![]);
+    let odd = PodName::new("d", "odd");
+    node.unread.push(odd.clone());
+    let waiting = vec![(odd, Holdup::Unread)];
+    let drain = NodeStep::Drain(Drain { waiting: waiting.clone(), ..Drain::default() });
+    assert_eq!(next_step(&node, at(1000)), drain);
+    node.deadline = Some(at(100));
+    assert!(matches!(next_step(&node, at(99)), NodeStep::Drain(drain) if drain.waiting == waiting));
+    assert_eq!(next_step(&node, at(100)), NodeStep::Terminate { volumes: Volumes::Detached });
 }

@@ -1,4 +1,4 @@
-use model::claim::Verdict;
+use model::claim::{Status, Verdict};
 use model::resources::Resources;
 use model::taints::Effect;
 
@@ -80,25 +80,36 @@ fn a_claim_goes_from_wish_to_initialized_node_one_step_after_the_other() {
     assert_eq!(step(&life, 1), Step::Settled { until: Some(at(10 * MINUTE)) });
 }
 
+fn due(life: &ClaimLife) -> Option<(Instant, Overdue)> {
+    limit(life, Patience::default()).map(|limit| (limit.due, limit.overdue))
+}
+
 // 02/LI3 02/LI4 02/LI6
 #[test]
 fn a_launch_has_five_minutes_from_the_change_of_its_condition() {
     let mut life = claim(NEW);
-    assert_eq!(step(&life, 5 * MINUTE - 1), Step::Launch);
-    assert_eq!(step(&life, 5 * MINUTE), Step::GiveUp(Overdue::Launch));
+    assert_eq!(due(&life), Some((at(5 * MINUTE), Overdue::Launch)));
     life.launched.since = at(MINUTE);
-    assert_eq!(step(&life, 5 * MINUTE), Step::Launch);
+    assert_eq!(due(&life), Some((at(6 * MINUTE), Overdue::Launch)));
     life.launched.status = Status::False;
     assert_eq!(step(&life, 5 * MINUTE), Step::Wait { why: Waiting::Launch, until: Some(at(6 * MINUTE)) });
     assert_eq!(step(&life, 6 * MINUTE), Step::GiveUp(Overdue::Launch));
+}
+
+#[test]
+fn a_claim_that_nobody_looked_at_in_time_is_tried_before_it_is_given_up() {
+    assert_eq!(step(&claim(NEW), 6 * MINUTE), Step::Launch);
+    let life = claim(NEW);
+    assert_eq!(step(&life, 15 * MINUTE), Step::GiveUp(Overdue::Launch), "its machine would be given up at once");
+    let patient = Patience { launch: Duration::from_secs(3600), ..Patience::default() };
+    assert_eq!(next_step(&life, patient, at(59 * MINUTE)), Step::Launch);
 }
 
 // 02/LI5
 #[test]
 fn the_time_for_a_launch_can_be_chosen() {
     let patience = Patience { launch: Duration::from_secs(10), ..Patience::default() };
-    assert_eq!(next_step(&claim(NEW), patience, at(9)), Step::Launch);
-    assert_eq!(next_step(&claim(NEW), patience, at(10)), Step::GiveUp(Overdue::Launch));
+    assert_eq!(limit(&claim(NEW), patience), Some(Limit { due: at(10), overdue: Overdue::Launch }));
 }
 
 // 02/LI1 02/LI2 02/LI7
@@ -111,13 +122,17 @@ fn a_registration_has_fifteen_minutes_from_the_change_of_its_condition() {
     life.registered.since = at(MINUTE);
     assert_eq!(waits(&life, 15 * MINUTE), Waiting::Registration(Lacking::Node));
     let registered = claim(REGISTERED);
+    assert_eq!(due(&registered), None);
     assert_eq!(waits(&registered, 1000 * MINUTE), Waiting::Initialization(Lacking::Node));
 }
 
 #[test]
-fn a_node_that_comes_at_the_last_moment_still_registers() {
+fn a_node_that_comes_at_the_last_moment_still_registers_but_has_no_more_time_than_others() {
     let life = ClaimLife { nodes: vec![node("a")], ..claim(LAUNCHED) };
     assert_eq!(step(&life, 20 * MINUTE), Step::Register { node: "a".into() });
+    assert_eq!(due(&life), Some((at(15 * MINUTE), Overdue::Registration)));
+    assert_eq!(due(&ClaimLife { deleted: Some(at(1)), ..life.clone() }), None, "it is ending already");
+    assert_eq!(due(&ClaimLife { is_held: false, ..life }), None, "nothing could be tried yet");
 }
 
 #[test]

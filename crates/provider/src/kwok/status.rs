@@ -29,24 +29,28 @@ impl StatusKeeper {
         Self { client, clock, rng: rng.fork("kwok.nodeclass"), region, facts }
     }
 
-    /// Brings all classes up to date, then each one that changes, until a fact changes.
+    /// Brings all classes up to date, then each one that changes, until a fact changes. One whose status cannot be written
+    /// keeps no other: the round fails when all have had their turn, and is begun again later.
     pub(super) async fn round(&self) -> Result<(), ProviderError> {
         let mut changed = pin!(self.facts.changed.notified());
         let decode = |text: &[u8]| serde_json::from_slice::<EC2NodeClass>(text);
         let settings = watch::Settings::default();
         let target = Target::of::<EC2NodeClass>();
         let mut events = watch::watch(self.client.clone(), target, settings, self.rng.clone(), decode);
-        loop {
+        let (mut is_listed, mut settled) = (false, Ok(()));
+        while !is_listed || settled.is_ok() {
             tokio::select! {
                 biased;
                 () = &mut changed => return Ok(()),
                 event = events.next() => match event {
-                    Some(Event::Applied(class)) => self.settle(&class).await?,
+                    Some(Event::Applied(class)) => settled = settled.and(self.settle(&class).await),
+                    Some(Event::Listed) => is_listed = true,
                     Some(_) => {}
-                    None => return Ok(()),
+                    None => return settled,
                 },
             }
         }
+        settled
     }
 
     async fn settle(&self, class: &EC2NodeClass) -> Result<(), ProviderError> {

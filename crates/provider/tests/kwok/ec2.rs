@@ -7,6 +7,7 @@ use api::nodepool::NodeClassReference;
 use provider::{CloudProvider, ProviderError};
 use serde_json::{Value, json};
 
+use crate::apiserver::Trouble;
 use crate::{World, claim, duty, run};
 
 const TYPE: &str = "node.kubernetes.io/instance-type";
@@ -42,6 +43,22 @@ async fn settled(world: &World, name: &str, changes: Value) -> Value {
 
 fn ready(status: &Value) -> &Value {
     status["conditions"].as_array().unwrap().iter().find(|condition| condition["type"] == "Ready").unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_class_whose_status_is_refused_keeps_no_other_and_is_tried_again() {
+    let world = World::of_ec2();
+    world.server.put(ec2_class("a", json!({})));
+    world.server.put(ec2_class("b", json!({})));
+    world.server.trouble("PATCH /apis/karpenter.k8s.aws/v1/ec2nodeclasses/a/", Trouble::Refuses(422));
+    let duty = duty(&world.start(), "kwok.nodeclass");
+    let failed = duty.round().await.unwrap_err();
+    assert_eq!(failed.to_string(), "writing the status of EC2NodeClass a: refused");
+    let status = |name: &str| world.server.get("EC2NodeClass", name).unwrap()["status"].clone();
+    assert!(status("a").is_null());
+    assert_eq!(ready(&status("b"))["status"], "True");
+    run(&duty, Duration::from_secs(1)).await;
+    assert_eq!(ready(&status("a"))["status"], "True");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use provider::faulty::{Fault, Faulty, Mishap};
 use provider::metered::{Call, Meter, Metered};
-use provider::{CloudProvider, Method, ProviderError};
+use provider::{CloudProvider, Method, ProviderError, Reaction};
 use tokio::time::Instant;
 
 use crate::{World, claim, class};
@@ -55,7 +55,7 @@ async fn calls_are_measured_under_the_references_names_with_the_kind_of_their_er
         "Create kwok pool 0 -",
         "Create kwok pool 0 InsufficientCapacityError",
         "List kwok  3 -",
-        "List kwok  0 unknown",
+        "List kwok  0 ",
         "IsDrifted kwok pool 0 -",
         "GetInstanceTypes kwok  0 -",
         "Delete kwok  0 -",
@@ -64,6 +64,20 @@ async fn calls_are_measured_under_the_references_names_with_the_kind_of_their_er
     ];
     assert_eq!(lines, expected.map(|line| format!("nodeclaim.lifecycle {line}")));
     assert_eq!((cloud.name(), cloud.duties().len(), cloud.repair_policies().len()), ("kwok", 2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_does_not_come_back_is_an_error_in_the_end_and_is_measured() {
+    let world = World::new();
+    let endless = |method| fault(method, 1, Mishap::Takes(Duration::from_secs(1_000_000)));
+    let plan = vec![endless(Method::Catalog), endless(Method::Launch)];
+    let notebook = Arc::new(Notebook::default());
+    let cloud = Metered::new(Arc::new(Faulty::new(Arc::new(world.start()), plan)), notebook.clone());
+    let error = cloud.catalog(&class("default")).await.unwrap_err();
+    assert_eq!(error.reaction(), Reaction::BackOff);
+    assert!(error.to_string().starts_with("waiting 30 seconds for GetInstanceTypes"), "{error}");
+    cloud.launch(&claim("a", &class("default"), &[])).await.unwrap_err();
+    assert_eq!(*notebook.0.lock().unwrap(), [" GetInstanceTypes kwok  30 ", " Create kwok pool 120 "]);
 }
 
 #[tokio::test(start_paused = true)]

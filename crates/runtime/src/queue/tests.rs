@@ -211,3 +211,36 @@ async fn one_seed_gives_one_order_of_a_crowd() {
     assert_eq!(first, crowd(1).await);
     assert_ne!(first, crowd(2).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_whose_failure_pushes_its_own_key_waits_all_the_same() {
+    let queue = queue();
+    queue.push("a");
+    let tries = RefCell::new(0);
+    let answer = |_: &str| {
+        *tries.borrow_mut() += 1;
+        assert!(*tries.borrow() < 100, "it is repeated at full speed");
+        queue.push("a");
+        Err(Broken)
+    };
+    let seconds = [0, 1].into_iter().chain((3..60).step_by(4));
+    let expected: Vec<(u64, &str)> = seconds.map(|second| (second, "a")).collect();
+    check(&queue, answer, &expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_wanted_again_comes_later_and_later_unless_somebody_pushes_it() {
+    let queue = queue();
+    queue.push("a");
+    let again = Next::Again(Backoff::new(Duration::from_secs(2), Duration::from_secs(20)));
+    let tries = RefCell::new(0);
+    let answer = |_: &str| {
+        *tries.borrow_mut() += 1;
+        // A push while it is worked on is not put off: nothing has failed.
+        if *tries.borrow() == 2 {
+            queue.push("a");
+        }
+        Ok(if *tries.borrow() == 6 { Next::OnChange } else { again })
+    };
+    check(&queue, answer, &[(0, "a"), (2, "a"), (2, "a"), (10, "a"), (26, "a"), (46, "a")]).await;
+}

@@ -309,7 +309,16 @@ fn who_is_like_a_pod_that_was_refused_need_not_wait_for_the_scheduler() {
     let names =
         |store: &Store, now: Instant| store.provisionable(now).map(|pod| pod.name.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&store, at(10)), ["first", "like", "refused"]);
-    assert_eq!(names(&store, at(15)), ["refused"], "what the scheduler said of another is no longer news");
+    store.apply(node("n", "id", json!({})), at(10));
+    store.nominate(&named("like"), &"n".into(), at(10));
+    assert!(!wakes(&mut store, "like", waiting()), "a place is known for it");
+    assert!(wakes(&mut store, "first", waiting()), "none is for this one");
+    assert!(wakes(&mut store, "late", json!({})));
+    assert_eq!(
+        names(&store, at(15)),
+        ["first", "like", "refused"],
+        "what the scheduler said of another is no longer news"
+    );
 }
 
 #[test]
@@ -422,4 +431,47 @@ fn a_buffer_stands_for_pods_as_long_as_it_can_be_resolved() {
     assert!(!store.is_nominated(&"n".into(), at(1)), "no machine is held back for a pod that does not exist");
     store.end(buffer(1));
     assert_eq!(store.batch(at(2)).snapshot.pods.len(), 0);
+}
+
+fn unreadable(name: &str, change: Value) -> Undecodable {
+    let wire = json!({
+        "metadata": {"namespace": "shop", "name": name, "uid": format!("{name}-uid")},
+        "spec": {"nodeName": "n", "containers": 3}, "status": {"phase": "Running"},
+    });
+    let text = merged(wire, change).to_string();
+    let problem = Object::decode(Kind::Pod, text.as_bytes()).unwrap_err();
+    Undecodable::read(Kind::Pod, text.as_bytes(), problem)
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_is_known_to_be_on_its_node_until_it_can_be_or_is_gone() {
+    let mut store = store().with([node("n", "id-1", deleting())]);
+    let on = |store: &Store| store.unread_on(&"n".into()).iter().map(ToString::to_string).collect::<Vec<_>>();
+    let odd = unreadable("odd", json!({}));
+    assert_eq!((odd.uid.clone(), odd.key.to_string()), (Some(Uid::from("odd-uid")), "Pod shop/odd".to_owned()));
+    store.see_undecodable(&odd);
+    assert_eq!(on(&store), ["shop/odd"]);
+    let change = store.apply(pod("odd", merged(bound("n"), version(2))), at(0));
+    assert!(change.wake.contains(&Duty::Node("n".into())), "{change:?}");
+    assert_eq!(on(&store), [""; 0]);
+    store.see_undecodable(&odd);
+    assert_eq!((on(&store).len(), store.guests_on(&"n".into()).len()), (0, 1), "what was known of it stays");
+    store.end(pod("odd", version(3)));
+    store.see_undecodable(&unreadable("other", json!({})));
+    assert_eq!(on(&store), ["shop/other"]);
+    store.see_undecodable(&unreadable("other", json!({"status": {"phase": "Succeeded"}})));
+    assert_eq!(on(&store), [""; 0], "it has ended");
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_goes_with_the_list_that_does_not_show_it() {
+    let mut store = store();
+    store.see_undecodable(&unreadable("odd", json!({})));
+    store.restart(Kind::Pod);
+    store.see_undecodable(&unreadable("odd", json!({})));
+    store.finish_list(Kind::Pod, None, at(0));
+    assert_eq!(store.unread_on(&"n".into()).len(), 1);
+    store.restart(Kind::Pod);
+    let change = store.finish_list(Kind::Pod, None, at(0));
+    assert_eq!((store.unread_on(&"n".into()).len(), change.wake.len()), (0, 0));
 }

@@ -92,7 +92,8 @@ fn a_new_list_takes_away_what_it_does_not_have() {
     store.finish_list(Kind::Pod, None, at(0));
     assert_eq!(store.pod_count(), 2, "an end without a beginning takes nothing away");
     store.restart(Kind::Pod);
-    store.see_undecodable(&pod("b", json!({})).key());
+    let key = pod("b", json!({})).key();
+    store.see_undecodable(&Undecodable { key, uid: None, node: None, problem: "no list".into() });
     store.finish_list(Kind::Pod, None, at(0));
     assert_eq!(store.pod_count(), 1, "what cannot be read is still there");
     list(&mut store, Kind::Node, Vec::new());

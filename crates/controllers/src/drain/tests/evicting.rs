@@ -188,8 +188,10 @@ async fn deadlines_only_ever_get_tighter_whoever_adds_them() {
     let stage = Stage::new();
     let (order, node) = (stage.order("a"), NodeName::from("n"));
     let at = |second: i64| Some(Instant::from_unix_seconds(second));
-    for (added, expected) in [(None, None), (at(100), at(100)), (at(200), at(100)), (None, at(100)), (at(50), at(50))] {
-        stage.evictions.add(&order, &node, added);
+    let steps = [(None, None), (at(100), at(100)), (at(200), at(100)), (None, at(100)), (at(50), at(50))];
+    let news = [true, true, false, false, true];
+    for ((added, expected), is_news) in steps.into_iter().zip(news) {
+        assert_eq!(stage.evictions.add(&order, &node, added), is_news, "{added:?}");
         assert_eq!(stage.evictions.get(&order).unwrap().deadline, expected);
     }
     let evictions = &stage.evictions;
@@ -211,4 +213,39 @@ async fn other_failures_are_errors_and_tried_again() {
     let failed = stage.queue.tick(&stage.world.ctx, &stage.order("a"), &stage.world.id()).await.unwrap_err();
     assert_eq!(failed.reaction(), crate::Reaction::BackOff);
     assert_eq!(stage.ordered(&["a"]), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_was_refused_is_not_asked_sooner_because_somebody_looks_at_the_node() {
+    let stage = Stage::with([pod("a")]);
+    (0..200).for_each(|_| stage.world.server.trouble(EVICTION, Trouble::Refuses(429)));
+    let restless = async {
+        for number in 0..300 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let note = json!({"metadata": {"labels": {"number": number.to_string()}}});
+            stage.world.put(merged(stage.world.server.get("Pod", "a").unwrap(), note));
+        }
+    };
+    futures::join!(stage.world.run(Duration::from_secs(3)), restless);
+    let asked = stage.world.server.asked(EVICTION).len();
+    assert!((3..=6).contains(&asked), "{asked} times in three seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_was_refused_is_deleted_when_its_time_is_up_and_not_later() {
+    let stage = ordered(json!({}), with_deadline("2026-01-01T00:01:00Z")).await;
+    pass(29).await;
+    for millis in [100, 200, 400, 800, 1000, 1000] {
+        stage.world.server.trouble(EVICTION, Trouble::Refuses(429));
+        assert_eq!(stage.attempt("a").await, Next::After(Duration::from_millis(millis)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_nobody_comes_back_to_is_not_kept() {
+    let stage = plain().await;
+    stage.world.server.trouble(EVICTION, Trouble::Refuses(410));
+    stage.world.sync();
+    stage.queue.tick(&stage.world.ctx, &stage.order("a"), &stage.world.id()).await.unwrap_err();
+    assert_eq!(stage.evictions.len(), 0);
 }

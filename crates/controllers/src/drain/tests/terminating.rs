@@ -1,6 +1,7 @@
 use provider::{ProviderError, Termination};
 
 use super::*;
+use crate::testing::Trouble;
 
 fn not_found() -> ProviderError {
     ProviderError::NotFound { what: "the machine".to_owned() }
@@ -250,8 +251,85 @@ async fn a_taint_of_another_effect_gives_way() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_before_everything_was_listed() {
     let stage = Stage::with([]);
-    let next = stage.termination.tick(&stage.world.ctx, &"n".into(), &stage.world.id()).await.unwrap();
-    assert!(matches!(next, Next::After(_)));
-    assert!(stage.world.server.asked("").is_empty());
-    assert_eq!(ID, stage.world.server.get("Node", "n").unwrap()["spec"]["providerID"]);
+    let node: Node = serde_json::from_value(stage.world.server.get("Node", "n").unwrap()).unwrap();
+    assert_eq!(node.spec.as_ref().unwrap().provider_id.as_deref(), Some(ID));
+    stage.world.ctx.tell(|store, now| store.apply(node, now));
+    let world = stage.world;
+    world.run_only(stage.termination, Duration::from_secs(5)).await;
+    assert!(world.server.asked("").is_empty());
+    assert_eq!(world.looks(NodeTermination::NAME), 0);
+}
+
+// 02/TE30
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_must_be_written_again_is_counted_once() {
+    let stage = Stage::with([]);
+    stage.tick().await;
+    pass(5).await;
+    // What failed is tried once more before the look ends.
+    let status = "PATCH /apis/karpenter.sh/v1/nodeclaims/claim-n/status";
+    (0..2).for_each(|_| stage.world.server.trouble(status, Trouble::Refuses(409)));
+    assert!(stage.try_tick("n").await.is_err());
+    stage.tick().await;
+    assert!(!stage.has_node("n"));
+    stage.counted(r#"karpenter_nodes_drained_total{nodepool="default"} 1"#);
+
+    // Without a claim there is only the Node to write.
+    let stage = Stage::new();
+    stage.world.put(leaving_node("n", closed()));
+    stage.world.server.trouble("PATCH /api/v1/nodes/n", Trouble::Refuses(409));
+    assert!(stage.try_tick("n").await.is_err());
+    stage.tick().await;
+    assert!(!stage.has_node("n"));
+    stage.counted(r#"karpenter_nodes_drained_total{nodepool="default"} 1"#);
+}
+
+/// What a node has that takes no more pods.
+fn closed() -> Value {
+    let balancers = "node.kubernetes.io/exclude-from-external-load-balancers";
+    json!({
+        "metadata": {"labels": {balancers: "karpenter"}},
+        "spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]},
+    })
+}
+
+fn unreadable(change: Value) -> Value {
+    merged(merged(pod("odd"), json!({"spec": {"containers": "none"}})), change)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_read_holds_its_node_until_the_deadline() {
+    let stage = Stage::with([unreadable(json!({}))]);
+    stage.tick().await;
+    pass(121).await;
+    assert_eq!(stage.tick().await, Next::After(Duration::from_secs(10)));
+    assert!(stage.has_node("n"));
+    assert_eq!((stage.cloud.calls("terminate"), stage.condition("Drained")[0].as_str()), (0, "Unknown"));
+    let text = "Failed to drain node, a pod cannot be read, so nobody knows whether it may go (Pod=shop/odd)";
+    let told = stage.told("FailedDraining").await;
+    assert!(told.contains(&text.to_owned()), "{told:?}");
+    stage.world.put(with_deadline("2026-01-01T00:02:00Z"));
+    stage.tick().await;
+    pass(5).await;
+    stage.tick().await;
+    assert!(!stage.has_node("n"), "the deadline holds for everybody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_end_with_their_node_hold_nothing_though_they_cannot_be_read() {
+    let mirror =
+        json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n"}]}});
+    for change in [mirror, json!({"status": {"phase": "Failed"}}), json!({"spec": {"nodeName": "elsewhere"}})] {
+        let stage = Stage::with([unreadable(change)]);
+        stage.tick().await;
+        pass(5).await;
+        stage.tick().await;
+        assert!(!stage.has_node("n"));
+    }
+    let stage = Stage::with([unreadable(json!({}))]);
+    stage.tick().await;
+    stage.world.server.remove("Pod", "odd");
+    pass(5).await;
+    stage.tick().await;
+    assert!(!stage.has_node("n"), "it is gone");
 }

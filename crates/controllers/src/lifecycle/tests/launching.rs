@@ -141,3 +141,59 @@ async fn a_claim_with_nothing_to_do_is_not_written() {
     stage.tick("a").await;
     assert_eq!(stage.world.server.asked("PATCH").len(), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_misses_something_or_is_not_allowed_yet_is_tried_again_in_its_time() {
+    let missing = || ProviderError::NotFound { what: "launch template lt-1".to_owned() };
+    let stage = Stage::with(claim("a", json!({})));
+    // The first refusal is news, and writing it down wakes the claim; the others are not.
+    stage.cloud.script().launches.extend([missing(), missing(), missing()]);
+    stage.world.sync();
+    stage.world.run_only(Lifecycle::default(), Duration::from_secs(10)).await;
+    stage.says("a", "Launched", ["True", "Launched", ""]);
+
+    let denied = || ProviderError::Denied { doing: "launching".to_owned(), source: None };
+    let stage = Stage::with(claim("a", json!({})));
+    stage.cloud.script().launches.extend([denied(), denied(), denied(), denied()]);
+    stage.world.sync();
+    stage.world.run_only(Lifecycle::default(), Duration::from_secs(290)).await;
+    stage.says("a", "Launched", ["True", "Launched", ""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_reads_differently_each_time_is_not_repeated_at_full_speed() {
+    let stage = Stage::with(claim("a", json!({})));
+    let error = |number: u32| ProviderError::Unavailable { doing: format!("request {number}"), source: None };
+    stage.cloud.script().launches.extend((0..1000).map(error));
+    stage.world.sync();
+    stage.world.run_only(Lifecycle::default(), Duration::from_secs(30)).await;
+    assert_eq!(stage.cloud.calls("launch"), 5, "after 1, 2, 4 and 8 seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_nobody_looked_at_for_long_is_launched_before_it_is_judged() {
+    let stage = Stage::with(claim("a", json!({})));
+    pass(Duration::from_secs(6 * 60)).await;
+    stage.tick("a").await;
+    stage.says("a", "Launched", ["True", "Launched", ""]);
+    assert!(stage.claim("a")["metadata"]["deletionTimestamp"].is_null());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_looked_at_before_everything_was_listed_and_then_all_of_it_is() {
+    let stage = Stage::with(claim("a", json!({})));
+    stage.world.put(claim("b", json!({})));
+    for name in ["a", "b"] {
+        let wire: api::NodeClaim = serde_json::from_value(stage.claim(name)).unwrap();
+        stage.world.ctx.tell(|store, now| store.apply(wire, now));
+    }
+    let listing = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(stage.world.looks(Lifecycle::NAME), 0);
+        stage.world.sync();
+    };
+    futures::join!(stage.world.run_only(Lifecycle::default(), Duration::from_secs(30)), listing);
+    for name in ["a", "b"] {
+        stage.says(name, "Launched", ["True", "Launched", ""]);
+    }
+}

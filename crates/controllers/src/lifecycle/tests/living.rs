@@ -16,7 +16,7 @@ fn disrupted(reason: &str, count: u64) -> String {
 async fn a_claim_that_does_not_launch_in_five_minutes_is_given_up() {
     let stage = Stage::with(claim("a", json!({})));
     let error = || provider::ProviderError::Unavailable { doing: "launching".to_owned(), source: None };
-    stage.cloud.script().launches.extend([error(), error()]);
+    stage.cloud.script().launches.extend([error(), error(), error()]);
     assert!(stage.try_tick("a").await.is_err());
     pass(5 * MINUTE - Duration::from_secs(1)).await;
     assert!(stage.try_tick("a").await.is_err());
@@ -135,6 +135,8 @@ async fn timeouts_and_registrations_are_told_to_the_pool() {
     stage.tick("a").await;
     assert_eq!(health(), Health::Healthy);
     pass(6 * MINUTE).await;
+    let error = || provider::ProviderError::Unavailable { doing: "launching".to_owned(), source: None };
+    stage.cloud.script().launches.extend([error(), error(), error()]);
     stage.tick("b").await;
     assert_eq!(health(), Health::Healthy, "one failure is none");
     stage.tick("c").await;

@@ -6,6 +6,7 @@ use provider::{Answer, HookAnswer, ProviderError, RegistrationHook};
 use serde_json::json;
 
 use super::*;
+use crate::testing::{Trouble, node_pool};
 
 fn with_taints() -> Value {
     json!({
@@ -239,4 +240,91 @@ async fn whoever_writes_the_node_meanwhile_is_not_overwritten() {
     let zone = node["metadata"]["labels"]["topology.kubernetes.io/zone"].as_str().unwrap();
     assert!(stage.counted(&format!(r#"karpenter_nodes_created_total{{nodepool="",zone="{zone}"}} 1"#)));
     assert_eq!(taints(&stage.node()), ["theirs:NoSchedule", "dedicated:NoSchedule", "cni:NoExecute"]);
+}
+
+// 02/LI1
+#[tokio::test(start_paused = true)]
+async fn hooks_that_never_agree_have_fifteen_minutes() {
+    let stage = with_hooks(&[hook("slow", pending(Some(3600)))]).await;
+    assert_eq!(stage.tick("a").await, after(899), "the hook took a second to answer");
+    pass(Duration::from_secs(899)).await;
+    stage.tick("a").await;
+    assert!(stage.claim("a")["metadata"]["deletionTimestamp"].is_string());
+    let text = stage.world.ctx.metrics.encode();
+    assert!(text.contains(r#"reason="registration_timeout""#), "{text}");
+}
+
+const NODE: &str = "PATCH /api/v1/nodes/n";
+
+// 02/LI1
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_be_written_has_fifteen_minutes_too() {
+    let stage = joined(json!({}), json!({})).await;
+    (0..3).for_each(|_| stage.world.server.trouble(NODE, Trouble::Refuses(500)));
+    assert!(stage.try_tick("a").await.is_err());
+    pass(Duration::from_secs(14 * 60)).await;
+    assert!(stage.try_tick("a").await.is_err());
+    pass(Duration::from_secs(60)).await;
+    stage.tick("a").await;
+    assert!(stage.claim("a")["metadata"]["deletionTimestamp"].is_string());
+    let line = r#"karpenter_nodeclaims_disrupted_total{reason="registration_timeout""#;
+    let text = stage.world.ctx.metrics.encode();
+    assert!(text.lines().any(|found| found.starts_with(line) && found.ends_with(" 1")), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_be_written_keeps_the_claim_from_nothing_else() {
+    let stage = Stage::with(claim("a", json!({})));
+    // The machine is there with its Node, and the claim has not learned of either.
+    stage.world.server.trouble("PATCH /apis/karpenter.sh/v1/nodeclaims/a/status", Trouble::Refuses(500));
+    assert!(stage.try_tick("a").await.is_err());
+    assert!(stage.claim("a")["status"]["providerID"].is_null());
+    stage.world.server.trouble("PATCH /api/v1/nodes", Trouble::Refuses(500));
+    assert!(stage.try_tick("a").await.is_err());
+    stage.says("a", "Launched", ["True", "Launched", ""]);
+    assert_eq!(stage.claim("a")["status"]["providerID"], stage.node()["spec"]["providerID"]);
+    assert_eq!(stage.condition("a", "Registered")[0], "Unknown");
+    assert_eq!(stage.condition("a", "Ready")[0], "Unknown");
+    assert!(stage.claim("a")["status"]["nodeName"].is_null());
+    stage.tick("a").await;
+    stage.says("a", "Registered", ["True", "Registered", ""]);
+}
+
+// 02/RE13
+#[tokio::test(start_paused = true)]
+async fn what_must_be_written_again_is_counted_and_told_once() {
+    use crate::pools::health::{Health, Outcome};
+    let owner = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": "default", "uid": "uid-default"});
+    let pooled = json!({"metadata": {"labels": {"karpenter.sh/nodepool": "default"}, "ownerReferences": [owner]}});
+    let stage = joined(pooled, json!({})).await;
+    stage.world.put(node_pool("default"));
+    let pool = "uid-default".into();
+    let failed = || Outcome::Failed { reason: "x".to_owned(), message: "x".to_owned() };
+    (0..4).for_each(|_| stage.world.ctx.health.note(&pool, failed()));
+    for _ in 0..3 {
+        stage.world.server.trouble("PATCH /apis/karpenter.sh/v1/nodeclaims/a/status", Trouble::Refuses(409));
+    }
+    stage.tick("a").await;
+    let zone = stage.claim("a")["metadata"]["labels"]["topology.kubernetes.io/zone"].as_str().unwrap().to_owned();
+    assert!(stage.counted(&format!(r#"karpenter_nodes_created_total{{nodepool="default",zone="{zone}"}} 1"#)));
+    assert_eq!(stage.world.ctx.health.of(&pool), Health::Unhealthy, "three of the last four failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_does_not_answer_counts_as_one_that_failed() {
+    struct Silent;
+    impl RegistrationHook for Silent {
+        fn name(&self) -> &str {
+            "silent"
+        }
+
+        fn registered<'a>(&'a self, _claim: &'a NodeClaim) -> Answer<'a, HookAnswer> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let stage = joined(with_taints(), json!({})).await;
+    stage.cloud.script().hooks = vec![Arc::new(Silent)];
+    let failed = runtime::error::with_causes(&stage.try_tick("a").await.unwrap_err());
+    assert!(failed.contains("waiting 30 seconds for silent"), "{failed}");
+    stage.says("a", "Registered", ["Unknown", "RegistrationHookPending", "silent"]);
 }
