@@ -201,3 +201,41 @@ fn excess(broken: &[BrokenLimit]) -> i128 {
     };
     broken.iter().map(part).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pool that has so many nodes and so much cpu left, where machine 0 has one cpu, machine 1 two, and so on.
+    fn limits(nodes: Option<i64>, cpu: i64) -> Limits {
+        let capacities = Rc::new(vec![(1..=8).collect()]);
+        Limits { left: vec![Left { nodes, resources: vec![(Resource::Cpu, cpu)], capacities, largest: vec![8] }] }
+    }
+
+    fn bought(machines: &[usize]) -> Vec<Bought> {
+        machines.iter().map(|machine| Bought { template: 0, machine: *machine }).collect()
+    }
+
+    fn left(limits: &Limits) -> (Option<i64>, i64) {
+        (limits.left[0].nodes, limits.left[0].resources[0].1)
+    }
+
+    #[test]
+    fn machines_are_traded_as_far_as_every_limit_allows() {
+        let check = |nodes: Option<i64>, cpu: i64, given: &[usize], wanted: &[usize], expected| {
+            let mut limits = limits(nodes, cpu);
+            let is_done = limits.trade(&bought(given), &bought(wanted));
+            assert_eq!(is_done.then(|| left(&limits)), expected, "{nodes:?} {cpu} {given:?} {wanted:?}");
+            assert!(is_done || left(&limits) == (nodes, cpu), "nothing changes where nothing is traded");
+        };
+        check(Some(1), 0, &[3], &[1, 1], Some((Some(0), 0)));
+        check(Some(0), 9, &[3], &[1, 1], None);
+        check(Some(9), 0, &[3], &[4], None);
+        check(Some(9), 1, &[3], &[4], Some((Some(9), 0)));
+        check(None, 0, &[3, 3], &[7], Some((None, 0)));
+        // Over its limits already: it may get better or stay as it is, but not worse.
+        check(Some(-2), -5, &[7, 0], &[6, 0], Some((Some(-2), -4)));
+        check(Some(-2), -5, &[7], &[0, 0], None);
+        check(Some(0), -5, &[0], &[1], None);
+    }
+}
