@@ -18,7 +18,7 @@ use api::NodePool;
 use cluster::Duty;
 use cluster::store::Batch;
 use engine::solve::{Catalogue, Question, solve_with};
-use model::ids::PoolName;
+use model::ids::{PodName, PoolName};
 use model::plan::Plan;
 use model::pod::Pod;
 use model::pool::{Pool, PoolKind, PoolState};
@@ -130,9 +130,13 @@ impl Provisioner {
         }
         let start = Instant::now();
         let mut plan = self.plan(ctx, &look.batch, id).await?;
-        // While pods arrive, machines that are full can be bought; the others would be smaller than need be.
+        // While pods arrive, machines that are full can be bought; the others would be smaller than need be, unless somebody has
+        // waited for as long as the operator allows.
         if let Gathered::Some(_) = gathered {
-            plan = plan.full_part();
+            let (now, most) = (ctx.now(), ctx.settings.batch_max);
+            let old = look.batch.pods().filter(|pod| now.since(pod.created) >= most);
+            let old: BTreeSet<&PodName> = old.map(|pod| &pod.name).collect();
+            plan = plan.ripe_part(|name| old.contains(name));
         }
         failpoint::reach("plan-made");
         report::planned(ctx, &look.batch, &plan, start.elapsed());

@@ -59,16 +59,18 @@ impl Plan {
         self.claims.iter().fold(Price::ZERO, |sum, claim| sum.plus(claim.price))
     }
 
-    /// The part of it that pods which are still to come will not make better: claims that are full, and whoever goes to them or
-    /// to nodes. Of the others nothing is said yet.
-    pub fn full_part(mut self) -> Self {
+    /// The part of it that need not wait for pods which are still to come: claims that those will not make better because they
+    /// are full, claims with a pod that has waited for long enough, and whoever goes to them or to nodes. Of the others nothing
+    /// is said yet.
+    pub fn ripe_part(mut self, has_waited: impl Fn(&PodName) -> bool) -> Self {
+        let is_ripe = |claim: &PlannedClaim| claim.is_full || claim.pods.iter().any(&has_waited);
         let mut numbers = Vec::with_capacity(self.claims.len());
         let mut kept = 0;
         for claim in &self.claims {
-            numbers.push(claim.is_full.then_some(kept));
-            kept += usize::from(claim.is_full);
+            numbers.push(is_ripe(claim).then_some(kept));
+            kept += usize::from(is_ripe(claim));
         }
-        self.claims.retain(|claim| claim.is_full);
+        self.claims.retain(is_ripe);
         self.placements.retain_mut(|(_, target)| match target {
             Target::Node(_) => true,
             Target::Claim(number) => match numbers[*number] {
@@ -111,16 +113,18 @@ mod tests {
     }
 
     #[test]
-    fn the_full_part_has_full_claims_and_who_goes_there_or_to_nodes() {
+    fn the_ripe_part_has_full_claims_old_pods_and_who_goes_there_or_to_nodes() {
         let pod = |name: &str| PodName::new("default", name);
+        let waiting = PlannedClaim { pods: vec![pod("old")], ..claim("third", false) };
         let plan = Plan {
             placements: vec![
                 (pod("a"), Target::Claim(0)),
                 (pod("b"), Target::Claim(1)),
                 (pod("c"), Target::Node("n".into())),
                 (pod("d"), Target::Claim(2)),
+                (pod("old"), Target::Claim(3)),
             ],
-            claims: vec![claim("open", false), claim("first", true), claim("second", true)],
+            claims: vec![claim("open", false), claim("first", true), claim("second", true), waiting],
             unplaced: vec![Unplaced {
                 pod: pod("e"),
                 nearest_node: None,
@@ -130,11 +134,15 @@ mod tests {
             }],
             steps: 7,
         };
-        let full = plan.full_part();
-        let names: Vec<&str> = full.claims.iter().map(|claim| claim.pool.as_str()).collect();
-        assert_eq!(names, ["first", "second"]);
-        let expected =
-            [(pod("b"), Target::Claim(0)), (pod("c"), Target::Node("n".into())), (pod("d"), Target::Claim(1))];
-        assert_eq!((full.placements, full.unplaced.len(), full.steps), (expected.to_vec(), 0, 7));
+        let ripe = plan.ripe_part(|name| *name == pod("old"));
+        let names: Vec<&str> = ripe.claims.iter().map(|claim| claim.pool.as_str()).collect();
+        assert_eq!(names, ["first", "second", "third"]);
+        let expected = [
+            (pod("b"), Target::Claim(0)),
+            (pod("c"), Target::Node("n".into())),
+            (pod("d"), Target::Claim(1)),
+            (pod("old"), Target::Claim(2)),
+        ];
+        assert_eq!((ripe.placements, ripe.unplaced.len(), ripe.steps), (expected.to_vec(), 0, 7));
     }
 }

@@ -7,8 +7,8 @@ use model::pod::{Life, Owner, Pod, Readiness};
 use model::snapshot::PodBudget;
 use model::time::Instant;
 
-/// For so long a new pod is taken to wait for the scheduler, and what that said of another pod to be true still.
-pub(crate) const UNJUDGED_MAX: Duration = Duration::from_secs(5);
+/// For so long a new pod is taken to wait for the scheduler.
+const UNJUDGED_MAX: Duration = Duration::from_secs(5);
 
 /// Whether the pod waits for a node that only we could bring. The reference also brings nodes for pods that are ending.
 pub fn is_provisionable(pod: &Pod) -> bool {
@@ -18,9 +18,13 @@ pub fn is_provisionable(pod: &Pod) -> bool {
 /// Whether the pod is new and the scheduler has not said anything about it yet. It judges one pod after the other; a pod that
 /// has waited for longer is somebody else's.
 pub fn is_unjudged(pod: &Pod, now: Instant) -> bool {
+    is_unheard(pod) && now.since(pod.created) < UNJUDGED_MAX
+}
+
+/// Whether the pod waits, and the scheduler has not said anything about it.
+pub fn is_unheard(pod: &Pod) -> bool {
     let is_waiting = pod.life == Life::Active && pod.node.is_none() && !belongs_to_node(pod);
-    let is_heard = pod.is_unschedulable || pod.is_gated || pod.is_nominated;
-    is_waiting && !is_heard && now.since(pod.created) < UNJUDGED_MAX
+    is_waiting && !(pod.is_unschedulable || pod.is_gated || pod.is_nominated)
 }
 
 /// Whether two pods are the same to a scheduler, so that what it says of one it will say of the other.

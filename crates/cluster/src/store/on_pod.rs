@@ -105,10 +105,8 @@ impl Store {
         self.snapshots.touch_pod(&after.name);
         if is_provisionable(after) {
             self.refused.note(after, now);
-            if !self.was_foretold(before, after) {
-                change.wake(Duty::Provision(after.uid.clone()));
-            }
             self.times.see(&after.name, now);
+            change.wake(Duty::Provision(after.uid.clone()));
         } else if self.refused.foretells(after, now) {
             self.times.see(&after.name, now);
             change.wake(Duty::Provision(after.uid.clone()));
@@ -129,13 +127,6 @@ impl Store {
         if (has_come || begins_to_go) && after.owner != Owner::DaemonSet {
             change.wake(Duty::PodEvent(node.clone()));
         }
-    }
-
-    /// Whether the scheduler only says what was expected of it, and a machine for the pod is on its way already.
-    fn was_foretold(&self, before: Option<&Pod>, after: &Pod) -> bool {
-        let place = self.times.get(&after.name).and_then(|times| times.place.as_ref());
-        before.is_some_and(|before| !before.is_unschedulable)
-            && place.is_some_and(|place| self.machines().contains_key(place) || self.machine_of_claim(place).is_some())
     }
 
     fn note_milestones(&mut self, before: &Pod, after: &Pod, moments: Moments, now: Instant, change: &mut Change) {

@@ -25,6 +25,8 @@ const STREAM_QUIET: Duration = Duration::from_millis(200);
 const DOUBTFUL: u32 = 2;
 /// So many arrivals are a stream.
 const STREAM: usize = 8;
+/// So many make it a large one, twice as many twice as large.
+const LARGE: usize = 500;
 /// So many usual gaps of silence mean that it is over.
 const GAPS: u32 = 6;
 
@@ -106,10 +108,11 @@ impl Calls {
                 }
             };
             let now = Instant::now();
-            if let Some(early) = early.filter(|early| *early <= now && latest.is_some_and(|latest| now < latest)) {
+            let is_going_on = || latest.is_some_and(|latest| now < latest) || due.is_some_and(|due| now < due);
+            if early.is_some_and(|early| early <= now) && is_going_on() {
                 let mut state = self.lock();
                 let count = state.seen.len();
-                state.looked = Some((count, early.max(now)));
+                state.looked = Some((count, now));
                 return Gathered::Some(count);
             }
             match due {
@@ -156,13 +159,17 @@ impl State {
     /// When to look at a stream that has not ended, if there is anything new to see.
     fn early(&self, limits: Limits) -> Option<Instant> {
         let (known, since) = self.looked.map_or((0, self.first?), |(known, at)| (known, at));
-        (self.seen.len() >= known + STREAM).then(|| since + limits.idle)
+        (self.seen.len() >= known + STREAM).then(|| since + limits.idle.min(limits.max))
     }
 
     /// The shortest silence that counts. Whoever makes pods may be held up; if the last silence was such a pause, the next one
     /// must be twice as long.
     fn least_quiet(&self, limits: Limits) -> Duration {
-        let least = if self.seen.len() < STREAM { LEAST_QUIET } else { STREAM_QUIET };
+        let least = match self.seen.len() {
+            ..STREAM => LEAST_QUIET,
+            // The longer the stream, the longer its pauses, and the less it matters when the last of it is planned for.
+            many => STREAM_QUIET * u32::try_from(many / LARGE).unwrap_or(u32::MAX).max(1),
+        };
         let resumed = self.ended.zip(self.first).filter(|((at, _), first)| *first < *at + limits.idle * DOUBTFUL);
         resumed.map_or(least, |((_, quiet), _)| least.max(quiet * 2))
     }
@@ -178,7 +185,8 @@ impl State {
         let gaps = u32::try_from(self.seen.len().saturating_sub(1)).unwrap_or(u32::MAX).max(1);
         let usual_gap = last.duration_since(first) / gaps;
         let quiet = (usual_gap * GAPS).max(self.least_quiet(limits)).min(limits.idle);
-        let end = first + limits.max;
+        // Who has waited for long enough is looked after while a stream goes on, so only a look that does not come ends it.
+        let end = self.looked.map_or(first, |(_, at)| at) + limits.max;
         Some(Closing { due: end.min(last + quiet), latest: end.min(last + limits.idle) })
     }
 }
@@ -239,9 +247,11 @@ mod tests {
         let steady: Vec<(u64, u64)> = (0..300).map(|number| (number * 10, number)).collect();
         assert_eq!(window(LIMITS, &steady).await, (3190, 300), "a stream is planned for as a whole");
         let endless: Vec<(u64, u64)> = (0..2000).map(|number| (number * 10, number)).collect();
-        assert_eq!(window(LIMITS, &endless).await, (10_000, 1001), "those who never stop are planned for in part");
-        let hasty = Limits { max: Duration::from_millis(200), ..LIMITS };
-        assert_eq!(window(hasty, &steady).await, (200, 21), "the greatest length holds for every window");
+        assert_eq!(window(LIMITS, &endless).await, (20_790, 2000), "large streams have longer pauses");
+        let slow: Vec<(u64, u64)> = (0..30).map(|number| (number * 900, number)).collect();
+        assert_eq!(window_with(LIMITS, &slow[..7], 60_000).await, (6400, 7));
+        let few = Limits { max: Duration::from_secs(4), ..LIMITS };
+        assert_eq!(window_with(few, &slow[..7], 60_000).await, (4000, 5), "the greatest length holds for every window");
     }
 
     #[tokio::test(start_paused = true)]
