@@ -15,6 +15,7 @@ use model::resources::Resources;
 use model::snapshot::{PodBudget, Snapshot};
 use model::time::Instant;
 
+use super::refused::Refused;
 use super::{Attachment, Machine, NodeClass, PodTimes, Store, on_machine};
 use crate::lower::eligible::{is_currently_reschedulable, is_provisionable, is_unjudged};
 use crate::lower::facts::PodFacts;
@@ -93,13 +94,15 @@ impl Store {
     /// Pods that wait for a node that only we could bring, those with problems included, and those of whom it is plain that
     /// they will.
     pub fn provisionable(&self, now: Instant) -> impl Iterator<Item = Arc<Pod>> + '_ {
-        let is_wanted = move |pod: &Pod| is_provisionable(pod) || self.refused.foretells(pod, now);
+        let refused = Refused::of(&self.pods);
+        let is_wanted = move |pod: &Pod| is_provisionable(pod) || refused.foretells(pod, now);
         self.pods.unbound().filter(move |entry| is_wanted(&entry.pod)).map(|entry| entry.pod.clone())
     }
 
     /// Whether the scheduler is about to say of new pods that it finds no place for them, or that it does, and it is open which.
     pub fn has_unjudged(&self, now: Instant) -> bool {
-        self.pods.unbound().any(|entry| is_unjudged(&entry.pod, now) && !self.refused.foretells(&entry.pod, now))
+        let refused = Refused::of(&self.pods);
+        self.pods.unbound().any(|entry| is_unjudged(&entry.pod, now) && !refused.foretells(&entry.pod, now))
     }
 
     /// Pods of leaving machines that would move now if they had a place.

@@ -8,6 +8,7 @@ use model::ids::PodName;
 use model::pod::{Life, Owner, Pod, Readiness};
 use model::time::Instant;
 
+use super::refused::is_foretold;
 use super::versions::Stamp;
 use super::{Store, surroundings};
 use crate::lower::eligible::is_provisionable;
@@ -103,11 +104,7 @@ impl Store {
 
     fn note_pod(&mut self, before: Option<&Pod>, after: &Arc<Pod>, now: Instant, change: &mut Change) {
         self.snapshots.touch_pod(&after.name);
-        if is_provisionable(after) {
-            self.refused.note(after, now);
-            self.times.see(&after.name, now);
-            change.wake(Duty::Provision(after.uid.clone()));
-        } else if self.refused.foretells(after, now) {
+        if is_provisionable(after) || is_foretold(&self.pods, after, now) {
             self.times.see(&after.name, now);
             change.wake(Duty::Provision(after.uid.clone()));
         }

@@ -309,7 +309,9 @@ fn who_is_like_a_pod_that_was_refused_need_not_wait_for_the_scheduler() {
     let names =
         |store: &Store, now: Instant| store.provisionable(now).map(|pod| pod.name.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&store, at(80)), ["first", "like", "refused"]);
-    assert_eq!(names(&store, at(85)), ["refused"], "what the scheduler said of another is no longer news");
+    assert_eq!(names(&store, at(140)), ["refused"], "they have waited for too long to be new");
+    store.apply(pod("refused", fresh(bound("n"))), at(80));
+    assert_eq!(names(&store, at(80)), [""; 0], "nobody like them is refused now");
 }
 
 #[test]
