@@ -60,9 +60,7 @@ pub(crate) struct Value {
 
 impl Value {
     fn new(demand: &[i64], least: &[i64], bundles: &[Bundle<'_>]) -> Self {
-        // What holds no pod at all makes nothing cheaper.
-        let useful: Vec<&Bundle<'_>> = bundles.iter().filter(|bundle| has_room(bundle.room, least)).collect();
-        let worth = Worth::new(demand, &useful);
+        let worth = Worth::new(demand, least, bundles);
         let cost = |bundle: &Bundle<'_>| bundle.price / worth.of(bundle.room.iter().copied()).max(f64::MIN_POSITIVE);
         let mut by_least_cost: Vec<(f64, usize)> = bundles.iter().map(cost).zip(0..).collect();
         by_least_cost.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));

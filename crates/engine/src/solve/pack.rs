@@ -394,10 +394,7 @@ pub(super) fn worth(greedy: &Greedy<'_, '_>, demand: &[i64]) -> Worth {
     });
     let least = (0..demand.len()).map(|axis| greedy.least.iter().map(|least| least[axis]).min().unwrap_or(0));
     let least: Vec<i64> = least.collect();
-    let bundles: Vec<Bundle<'_>> = bundles.collect();
-    // What holds no pod at all makes nothing cheaper.
-    let useful: Vec<&Bundle<'_>> = bundles.iter().filter(|bundle| has_room(bundle.room, &least)).collect();
-    Worth::new(demand, &useful)
+    Worth::new(demand, &least, &bundles.collect::<Vec<_>>())
 }
 
 /// Where each pod of the plan goes in a packing.

@@ -5,6 +5,7 @@
 //! worth, and cpu, memory and devices weigh as much as this menu makes them weigh. The numbers only guide: whether a pod fits
 //! and what a claim costs is never asked of them.
 
+use super::rooms::has_room;
 use super::simplex::Simplex;
 
 /// Pivots after which the program is as good as solved.
@@ -21,13 +22,15 @@ pub(crate) struct Bundle<'b> {
 }
 
 impl Worth {
-    /// The prices for a demand. Resources that nobody asks for are worth nothing.
-    pub(crate) fn new(demand: &[i64], bundles: &[&Bundle<'_>]) -> Self {
+    /// The prices for a demand, by pods that ask for the least at least. Resources that nobody asks for are worth nothing, and
+    /// what holds no pod at all makes nothing cheaper.
+    pub(crate) fn new(demand: &[i64], least: &[i64], bundles: &[Bundle<'_>]) -> Self {
         let axes: Vec<usize> = (0..demand.len()).filter(|axis| demand[*axis] > 0).collect();
         // Amounts are counted in shares of the demand, so that bytes and cores are of one size.
         let share = |room: &[i64], axis: usize| (room[axis].max(0) as f64) / demand[axis] as f64;
         let columns: Vec<(f64, Vec<f64>)> = bundles
             .iter()
+            .filter(|bundle| has_room(bundle.room, least))
             .map(|bundle| (bundle.price, axes.iter().map(|axis| share(bundle.room, *axis)).collect()))
             .collect();
         let duals = duals(axes.len(), &columns);
@@ -81,7 +84,7 @@ mod tests {
 
     fn worth(demand: &[i64], menu: &[(f64, [i64; 2])]) -> Vec<f64> {
         let bundles: Vec<Bundle<'_>> = menu.iter().map(|(price, room)| Bundle { price: *price, room }).collect();
-        Worth::new(demand, &bundles.iter().collect::<Vec<_>>()).0
+        Worth::new(demand, &vec![0; demand.len()], &bundles).0
     }
 
     #[test]
@@ -94,6 +97,13 @@ mod tests {
             let is_met = menu.iter().any(|(price, room)| (value(room) - price).abs() < 1e-6);
             assert!(is_met, "{demand:?}: {prices:?}");
         }
+    }
+
+    #[test]
+    fn what_holds_no_pod_makes_nothing_cheaper() {
+        let bundles = [Bundle { price: 1.0, room: &[8, 1] }, Bundle { price: 4.0, room: &[4, 4] }];
+        assert_eq!(Worth::new(&[8, 0], &[1, 2], &bundles).0, [1.0, 0.0]);
+        assert_eq!(Worth::new(&[8, 0], &[1, 1], &bundles).0, [0.125, 0.0]);
     }
 
     #[test]
