@@ -2,10 +2,10 @@
 //!
 //! The reference waits until nothing has arrived for the idle time, however long the gaps between arrivals were. Most of that
 //! time is spent on waiting for nobody. Here the silence that ends a window is measured by the window's own arrivals: several
-//! times their usual gap, and never more than the operator's idle time. A stream is let run to its silence, as with the
-//! reference, for up to the operator's greatest length: planned in pieces, a Deployment gets more machines than it needs. But
-//! while it lasts there is a pass now and then for machines that are full already. A silence means nothing while there are new
-//! pods that the scheduler has not judged yet: it is the scheduler that is slow. Decisions 0034 and 0036.
+//! times their usual gap, and never more than the operator's idle time. A stream is let run to its silence: planned in pieces, a
+//! Deployment gets more machines than it needs. While it lasts there is a pass now and then for machines that are full already
+//! and for pods that have waited for the operator's greatest length. A silence means nothing while there are new pods that the
+//! scheduler has not judged yet: it is the scheduler that is slow. Decisions 0034 and 0036.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
