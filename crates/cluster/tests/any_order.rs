@@ -1,7 +1,6 @@
 //! The same facts in any order give the same plan.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use cluster::{Object, Settings, Store};
@@ -79,8 +78,7 @@ fn plan_after(events: &[Event]) -> Plan {
         }
     }
     let batch = store.batch(now);
-    let question =
-        Question { pods: batch.pods().map(|pod| &**pod).collect(), without: BTreeSet::new(), effort: u64::MAX };
+    let question = Question::about(batch.pods().map(|pod| &**pod).collect());
     let plan = solve(&batch.snapshot, &question, &AtomicBool::new(false));
     assert!(judge::replay(&batch.snapshot, &plan).is_accepted());
     plan

@@ -129,10 +129,10 @@ impl Provisioner {
             return Ok((!is_quiet).then_some(AGAIN));
         }
         let start = Instant::now();
-        let mut plan = self.plan(ctx, &look.batch, id).await?;
+        let mut plan = self.plan(ctx, &look.batch, gathered, id).await?;
         // While pods arrive, machines that are full can be bought; the others would be smaller than need be, unless somebody has
         // waited for as long as the operator allows.
-        if let Gathered::Some(_) = gathered {
+        if gathered.expects_more() {
             let (now, most) = (ctx.now(), ctx.settings.batch_max);
             let old = look.batch.pods().filter(|pod| now.since(pod.created) >= most);
             let old: BTreeSet<&PodName> = old.map(|pod| &pod.name).collect();
@@ -152,16 +152,24 @@ impl Provisioner {
         look.pools.is_empty() && Instant::now() < patience && look.batch.snapshot.pools.values().any(is_open)
     }
 
-    async fn plan(&mut self, ctx: &Ctx, batch: &Batch, id: &TickId) -> Result<Plan, ControllerError> {
+    async fn plan(
+        &mut self,
+        ctx: &Ctx,
+        batch: &Batch,
+        gathered: Gathered,
+        id: &TickId,
+    ) -> Result<Plan, ControllerError> {
         let pods: Vec<Arc<Pod>> = batch.pods().cloned().collect();
         let progress = report::Progress::begin(ctx, id, pods.len());
         let (snapshot, effort, cancel) = (batch.snapshot.clone(), self.effort, Cancel::default());
+        let expects_more = gathered.expects_more();
         let start = Instant::now();
         let kept = self.catalogue.take();
         let work = ctx.compute.run(&cancel, move |cancel| {
             let kept = kept.filter(|kept| kept.is_of(&snapshot));
             let catalogue = kept.unwrap_or_else(|| Arc::new(Catalogue::of(&snapshot)));
-            let question = Question { pods: pods.iter().map(|pod| &**pod).collect(), without: BTreeSet::new(), effort };
+            let question =
+                Question { effort, expects_more, ..Question::about(pods.iter().map(|pod| &**pod).collect()) };
             (solve_with(&catalogue, &snapshot, &question, cancel.flag()), catalogue)
         });
         let mut work = std::pin::pin!(work);

@@ -54,8 +54,17 @@ pub struct Question<'a> {
     pub pods: Vec<&'a Pod>,
     /// Nodes to leave out, as if they were gone, and with them the pods on them that are not asked for.
     pub without: BTreeSet<NodeName>,
+    /// Whether more pods are to come, so that the plan must say which claims need not wait for them.
+    pub expects_more: bool,
     /// The most candidate evaluations to spend.
     pub effort: u64,
+}
+
+impl<'a> Question<'a> {
+    /// Where all of these go, whatever it takes.
+    pub fn about(pods: Vec<&'a Pod>) -> Self {
+        Self { pods, without: BTreeSet::new(), expects_more: false, effort: u64::MAX }
+    }
 }
 
 /// Finds places for pods. The same snapshot, question and effort give the same plan, byte for byte.
@@ -84,7 +93,7 @@ pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Questio
         own = Catalogue::new(&pools, reserved, &reservations);
         &own
     };
-    let world = World::build(snapshot, pods, &question.without, pools, (catalogue, reservations));
+    let world = World::build(snapshot, pods, question, pools, (catalogue, reservations));
     let mut greedy = Greedy::new(&world, question.effort);
     let is_complete = greedy.run(cancel).is_ok();
     let best = if is_complete {

@@ -46,7 +46,8 @@ pub struct PlannedClaim {
     pub reservations: Vec<ReservationId>,
     /// Whether the pool's minimum numbers of values were lowered for it.
     pub is_min_values_relaxed: bool,
-    /// Whether none of the pods that were asked about could join it on its cheapest machine: more of their like would not change it.
+    /// Whether more pods like those that were asked about would not change it: none could join it on its cheapest machine, and no
+    /// other machine would be cheaper for each of its pods. Looked at only where the question says that more are to come.
     pub is_full: bool,
     /// Its cheapest offering.
     pub price: Price,

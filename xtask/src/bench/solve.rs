@@ -1,6 +1,5 @@
 //! Our side, in a process of its own: reads a workload, solves it several times, and writes the answer.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -69,6 +68,6 @@ fn measure(catalogue: &Catalogue, snapshot: &Snapshot, runs: usize) -> anyhow::R
 
 fn once(catalogue: &Catalogue, snapshot: &Snapshot) -> Plan {
     let pods: Vec<&Pod> = snapshot.pods.values().map(|pod| &**pod).filter(|pod| is_provisionable(pod)).collect();
-    let question = Question { pods, without: BTreeSet::new(), effort: EFFORT };
+    let question = Question { effort: EFFORT, ..Question::about(pods) };
     solve_with(catalogue, snapshot, &question, &AtomicBool::new(false))
 }

@@ -2,7 +2,7 @@
 //!
 //! Two zones sell machines of 2, 4 and 8 cpus on demand; a pool may use a third zone where a test says so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -237,7 +237,7 @@ impl Cluster {
 /// A plan for the pods of a batch, which the judge accepts.
 pub(crate) fn planned(snapshot: &Snapshot, batch: &Batch) -> Plan {
     let pods = batch.pending.iter().chain(&batch.buffered).collect();
-    let question = Question { pods, without: BTreeSet::new(), effort: u64::MAX };
+    let question = Question::about(pods);
     let plan = solve(snapshot, &question, &AtomicBool::new(false));
     let verdict = judge::replay(snapshot, &plan);
     assert!(verdict.is_accepted(), "{verdict}\n{plan:#?}");

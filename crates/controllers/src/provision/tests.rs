@@ -92,6 +92,24 @@ async fn while_pods_arrive_only_full_machines_are_bought() {
     assert_eq!(claims(&world).len(), 2, "the first is counted on, and the rest gets its own");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_full_but_dear_for_its_pods_waits_for_the_end_of_a_stream() {
+    let world = world();
+    let mut pool = node_pool("general");
+    pool["spec"]["template"]["spec"]["requirements"] = json!([
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["c-8x-amd64-linux", "c-16x-amd64-linux"]},
+    ]);
+    world.put(pool);
+    // The system keeps a tenth of a cpu, so seven fill the smaller machine, and fifteen the larger one at twice the price.
+    (0..22).for_each(|number| world.put(pending_pod(&format!("web-{number}"), "1")));
+    world.sync();
+    pass_with(&world, Gathered::Some(22)).await;
+    let of = |claim: &Value| claim["spec"]["resources"]["requests"]["cpu"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(claims(&world).iter().map(of).collect::<Vec<_>>(), ["15"]);
+    pass_with(&world, Gathered::All(22)).await;
+    assert_eq!(claims(&world).len(), 2);
+}
+
 // 01/MET-01
 #[tokio::test(start_paused = true)]
 async fn a_pod_without_a_place_is_told_why_and_counted() {
@@ -283,7 +301,7 @@ async fn a_pool_that_has_outgrown_its_limit_meanwhile_gets_no_more_claims() {
     let (mut provisioner, id) = (Provisioner::new(&world.ctx), world.id());
     world.ctx.catalogs.refresh(&world.ctx, &provisioner.cloud).await;
     let look = look(&world.ctx);
-    let plan = provisioner.plan(&world.ctx, &look.batch, &id).await.unwrap();
+    let plan = provisioner.plan(&world.ctx, &look.batch, Gathered::All(1), &id).await.unwrap();
     assert_eq!(plan.claims.len(), 1);
     world.put(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
@@ -357,7 +375,7 @@ async fn room_is_bought_for_buffers_and_nobody_is_told_of_their_pods() {
     world.sync();
     let mut provisioner = Provisioner::new(&world.ctx);
     let batch = world.ctx.store().batch(world.ctx.now());
-    let plan = provisioner.plan(&world.ctx, &batch, &world.id()).await.unwrap();
+    let plan = provisioner.plan(&world.ctx, &batch, Gathered::All(1), &world.id()).await.unwrap();
     assert_eq!(plan.placements.len(), 2, "on the machine that is on its way");
     assert_eq!(report::newly_on_unready(&world.ctx, &batch, &plan), (0, 0));
     pass(&world).await;

@@ -39,6 +39,12 @@ pub(crate) enum Gathered {
     Some(usize),
 }
 
+impl Gathered {
+    pub(crate) fn expects_more(self) -> bool {
+        matches!(self, Self::Some(_))
+    }
+}
+
 /// What the operator allows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {

@@ -18,7 +18,7 @@ use super::explain::{self, Inquiry};
 use super::greedy::{Greedy, Seat};
 use super::lift::{Constraint, Lift};
 use super::listing::{Choice, Listing, unmet};
-use super::outlook::OutlookId;
+use super::outlook::{OutlookId, Step};
 use super::words::Key;
 use super::world::World;
 
@@ -143,7 +143,7 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
         labels: custom_labels(greedy, draft),
         reservations: claim.held.iter().cloned().collect(),
         is_min_values_relaxed,
-        is_full: is_full(greedy, claim),
+        is_full: greedy.world.expects_more && is_full(greedy, claim),
         price,
         reason: ClaimReason {
             pods,
@@ -156,13 +156,27 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
     }
 }
 
-/// Whether the cheapest machine for a claim has no room for the least that any pod asks for.
+/// Whether more pods like a claim's own could not make it better: the cheapest machine for it has no room for the least that any
+/// pod asks for, and no other that it may become would cost less for each of them.
 fn is_full(greedy: &Greedy<'_, '_>, claim: &Claim) -> bool {
-    let Some(step) = greedy.cheapest(claim) else { return true };
-    let room = greedy.world.templates[claim.template].room(step.machine, claim.requests.len());
+    let Some(own) = greedy.cheapest(claim) else { return true };
+    let template = &greedy.world.templates[claim.template];
+    let room = |step: &Step| template.room(step.machine, claim.requests.len());
     let least = |axis: usize| greedy.least.iter().map(|least| least[axis]).min().unwrap_or(0);
-    let mut axes = room.iter().zip(&claim.requests).enumerate();
-    axes.any(|(axis, (room, held))| least(axis) > 0 && held.saturating_add(least(axis)) > *room)
+    let mut axes = room(&own).iter().zip(&claim.requests).enumerate();
+    if !axes.any(|(axis, (room, held))| least(axis) > 0 && held.saturating_add(least(axis)) > *room) {
+        return false;
+    }
+    let fee = greedy.world.snapshot.policy.node_fee;
+    let cost = |step: &Step| i128::from(step.price.plus(fee).pico());
+    let pods = claim.pods.len() as i128;
+    // How many pods of the claim's average size a machine holds.
+    let holds = |step: &Step| {
+        let axes = room(step).iter().zip(&claim.requests).filter(|(_, held)| **held > 0);
+        axes.map(|(room, held)| i128::from(*room) * pods / i128::from(*held)).min().unwrap_or(0)
+    };
+    let ladder = &greedy.outlooks.borrow().get(claim.outlook).clone().ladder;
+    !ladder.iter().any(|other| cost(other) * pods < cost(&own) * holds(other))
 }
 
 /// Lowers the minimum numbers of values that a list does not meet to what it has; says whether there were any.

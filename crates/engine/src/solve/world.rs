@@ -13,6 +13,7 @@ use model::resources::{Resource, Resources};
 use model::snapshot::{Daemon, Snapshot};
 use model::taints::{Effect, Taint, first_hard_untolerated};
 
+use super::Question;
 use super::bits::Bits;
 use super::catalogue::Catalogue;
 use super::kinds::Kinds;
@@ -26,6 +27,8 @@ pub(crate) struct World<'a> {
     pub(crate) snapshot: &'a Snapshot,
     /// Nodes that the question leaves out.
     gone: &'a BTreeSet<NodeName>,
+    /// Whether the question says that more pods are to come.
+    pub(crate) expects_more: bool,
     pub(crate) words: Words,
     pub(crate) machines: Machines<'a>,
     /// What is left of reservations as the question is asked.
@@ -86,11 +89,11 @@ impl<'a> World<'a> {
     pub(crate) fn build(
         snapshot: &'a Snapshot,
         pods: Vec<&'a Pod>,
-        gone: &'a BTreeSet<NodeName>,
+        question: &'a Question<'_>,
         pools: Vec<&'a Arc<Pool>>,
         (catalogue, reservations): (&'a Catalogue, Reservations),
     ) -> Self {
-        let kinds = Kinds::of(&pods);
+        let (kinds, gone, expects_more) = (Kinds::of(&pods), &question.without, question.expects_more);
         let words = collect_words(snapshot, catalogue, &pools, &kinds.first, gone);
         let machines = Machines::new(catalogue, collect_axes(snapshot, &kinds.first), &words);
         let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
@@ -98,6 +101,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             snapshot,
             gone,
+            expects_more,
             words,
             machines,
             reservations,

@@ -227,11 +227,29 @@ fn without_a_pool_pods_are_told_so_and_nodes_still_take_them() {
 #[test]
 fn a_claim_is_full_when_nobody_who_was_asked_about_could_join_it() {
     let two_cpus = || world(vec![pool("p").types(vec![shape("two").with("cpu", 2000).build()])]);
-    let answer = two_cpus().solve(pods("a", 3, |sketch| sketch.asks("cpu", 900)));
+    let answer = two_cpus().solve_early(pods("a", 3, |sketch| sketch.asks("cpu", 900)));
     let full: Vec<bool> = answer.plan.claims.iter().map(|claim| claim.is_full).collect();
     assert_eq!((full, answer.claims()), (vec![true, false], 2));
     let mut all = pods("a", 2, |sketch| sketch.asks("cpu", 900));
     all.push(pod("small").asks("cpu", 100));
-    let answer = two_cpus().solve(all);
+    let answer = two_cpus().solve_early(all);
     assert!(answer.claim("small").is_full && answer.claims() == 1, "1,900 of what 2,000 leave for pods");
+}
+
+#[test]
+fn a_claim_is_not_full_where_a_larger_machine_would_be_cheaper_for_each_of_its_pods() {
+    // The small one holds one pod for about $0.30 and the large one three, for $0.71 with three Gi and $1.03 with six.
+    let menu = |memory: i64| {
+        let small = shape("small").with("cpu", 1900).with("memory", GI).build();
+        let large = shape("large").with("cpu", 3900).with("memory", memory * GI).build();
+        world(vec![pool("p").types(vec![small, large])])
+    };
+    let asked = |count: usize| pods("a", count, |sketch| sketch.asks("cpu", 1000));
+    let claims = |answer: Answer| -> Vec<(usize, bool)> {
+        answer.plan.claims.iter().map(|claim| (claim.pods.len(), claim.is_full)).collect()
+    };
+    assert_eq!(claims(menu(3).solve_early(asked(1))), [(1, false)], "three of its like would be better off together");
+    assert_eq!(claims(menu(6).solve_early(asked(1))), [(1, true)]);
+    assert_eq!(claims(menu(3).solve_early(asked(3))), [(3, true)]);
+    assert_eq!(claims(menu(3).solve(asked(3))), [(3, false)], "nobody has asked");
 }

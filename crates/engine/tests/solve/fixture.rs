@@ -333,8 +333,18 @@ impl World {
     }
 
     pub(crate) fn solve(&self, pods: Vec<PodSketch>) -> Answer {
+        self.answer(pods, |_| {})
+    }
+
+    /// The same while more pods are to come.
+    pub(crate) fn solve_early(&self, pods: Vec<PodSketch>) -> Answer {
+        self.answer(pods, |question| question.expects_more = true)
+    }
+
+    fn answer(&self, pods: Vec<PodSketch>, change: impl FnOnce(&mut Question<'_>)) -> Answer {
         let pods: Vec<Pod> = pods.into_iter().map(|sketch| sketch.0).collect();
-        let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort: u64::MAX };
+        let mut question = Question::about(pods.iter().collect());
+        change(&mut question);
         let plan = solve(&self.snapshot, &question, &AtomicBool::new(false));
         Answer { plan }
     }

@@ -16,7 +16,7 @@ use crate::fixture::*;
 use crate::random::{any_world, seeded};
 
 fn without(snapshot: &Snapshot, pods: &[Pod], gone: &BTreeSet<NodeName>) -> Plan {
-    let question = Question { pods: pods.iter().collect(), without: gone.clone(), effort: u64::MAX };
+    let question = Question { without: gone.clone(), ..Question::about(pods.iter().collect()) };
     solve(snapshot, &question, &AtomicBool::new(false))
 }
 

@@ -1,6 +1,5 @@
 //! Plans for random worlds, before the judge.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use engine::solve::{Question, solve};
@@ -22,7 +21,7 @@ use crate::fixture::*;
 use crate::random::{any_world, seeded};
 
 pub(crate) fn answer(snapshot: &Snapshot, pods: &[Pod], effort: u64) -> Plan {
-    let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort };
+    let question = Question { effort, ..Question::about(pods.iter().collect()) };
     solve(snapshot, &question, &AtomicBool::new(false))
 }
 

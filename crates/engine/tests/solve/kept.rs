@@ -1,6 +1,5 @@
 //! A catalogue that is kept from question to question.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -16,7 +15,7 @@ use crate::fixture::*;
 use crate::random::{any_world, seeded};
 
 fn plans(catalogue: &Catalogue, snapshot: &Snapshot, pods: &[Pod]) -> (Plan, Plan) {
-    let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort: u64::MAX };
+    let question = Question::about(pods.iter().collect());
     let cancel = AtomicBool::new(false);
     (solve(snapshot, &question, &cancel), solve_with(catalogue, snapshot, &question, &cancel))
 }

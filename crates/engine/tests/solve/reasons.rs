@@ -1,6 +1,5 @@
 //! Why pods stay pending and why claims exist, with the values that clash.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use engine::solve::{Question, solve};
@@ -111,7 +110,7 @@ fn a_claim_says_what_kept_its_first_pod_off_the_nodes_that_are_there() {
 fn a_pod_whose_turn_did_not_come_is_told_so() {
     let world = world(vec![pool("p").types(vec![shape("four").build()])]);
     let pods: Vec<_> = pods("a", 3, |sketch| sketch.asks("cpu", 3000)).into_iter().map(|sketch| sketch.0).collect();
-    let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort: 1 };
+    let question = Question { effort: 1, ..Question::about(pods.iter().collect()) };
     let plan = solve(&world.snapshot, &question, &AtomicBool::new(false));
     assert_eq!((plan.placements.len(), plan.steps), (1, 1));
     assert!(plan.unplaced.iter().all(|unplaced| unplaced.general == [Obstacle::NotReached]));
@@ -121,7 +120,7 @@ fn a_pod_whose_turn_did_not_come_is_told_so() {
 fn a_cancelled_question_keeps_what_was_found() {
     let world = world(vec![pool("p")]).node("n", &[], 0);
     let pods: Vec<_> = pods("a", 3, |sketch| sketch.asks("cpu", 1)).into_iter().map(|sketch| sketch.0).collect();
-    let question = Question { pods: pods.iter().collect(), without: BTreeSet::new(), effort: u64::MAX };
+    let question = Question::about(pods.iter().collect());
     let plan = solve(&world.snapshot, &question, &AtomicBool::new(true));
     assert_eq!((plan.placements.len(), plan.unplaced.len(), plan.steps), (0, 3, 0));
     // Nobody waits for reasons either: they are short, and say so.

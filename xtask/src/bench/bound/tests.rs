@@ -166,7 +166,7 @@ proptest! {
             prop_assert!(bound(&snapshot) <= price);
         }
         node.into_iter().for_each(|node| add_node(&mut snapshot, node));
-        let question = Question { pods: snapshot.pods.values().map(|pod| &**pod).collect(), without: BTreeSet::new(), effort: u64::MAX };
+        let question = Question::about(snapshot.pods.values().map(|pod| &**pod).collect());
         let plan = solve(&snapshot, &question, &AtomicBool::new(false));
         let placed: BTreeSet<&PodName> = plan.placements.iter().map(|(pod, _)| pod).collect();
         let price: i128 = plan.claims.iter().map(|claim| i128::from(claim.price.pico())).sum();

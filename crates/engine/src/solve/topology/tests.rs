@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::node::{Node, Progress};
@@ -10,6 +10,7 @@ use model::time::Instant;
 use model::topology::{Namespaces, PodTerm, Selector};
 use model::volume::AttachLimits;
 
+use super::super::Question;
 use super::super::catalogue::Catalogue;
 use super::super::greedy::Greedy;
 use super::super::reserve::Reservations;
@@ -50,9 +51,9 @@ fn distance_that_keeps_nobody_of_the_question_away_is_no_group() {
         snapshot.pods.insert(standing.name.clone(), Arc::new(standing));
     }
     let asked = pod("asked", "app-7");
-    let (catalogue, gone) = (Catalogue::of(&snapshot), BTreeSet::new());
-    let reservations = Reservations::new(&snapshot, &BTreeMap::new(), &gone);
-    let world = World::build(&snapshot, vec![&asked], &gone, Vec::new(), (&catalogue, reservations));
+    let (catalogue, question) = (Catalogue::of(&snapshot), Question::about(vec![&asked]));
+    let reservations = Reservations::new(&snapshot, &BTreeMap::new(), &question.without);
+    let world = World::build(&snapshot, vec![&asked], &question, Vec::new(), (&catalogue, reservations));
     let greedy = Greedy::new(&world, u64::MAX);
     assert_eq!(greedy.topology.groups.len(), 1);
     assert_eq!(greedy.topology.standing.iter().filter(|footprint| !footprint.owns.is_empty()).count(), 3);
