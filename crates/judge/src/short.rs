@@ -27,7 +27,7 @@ use model::taints::{Effect, Match, Taint, Toleration};
 use model::time::Instant;
 use model::topology::{Namespaces, PodTerm, Policy, Selector, Spread, SpreadMode};
 use model::volume::AttachLimits;
-use model::why::{ClaimReason, Unplaced};
+use model::why::Unplaced;
 
 pub(crate) fn snapshot(nodes: &[&str], pods: &[&str]) -> Snapshot {
     let mut snapshot = Snapshot::empty(Instant::from_unix_seconds(0));
@@ -267,17 +267,9 @@ pub(crate) fn add_pool(snapshot: &mut Snapshot, types: &[&str], change: impl FnO
 /// A claim of pool `p` for these types, separated by spaces.
 pub(crate) fn claim(types: &str) -> PlannedClaim {
     PlannedClaim {
-        pool: "p".into(),
         requirements: one(NODE_POOL, "p"),
         types: types.split_whitespace().map(Into::into).collect(),
-        pods: Vec::new(),
-        requests: Resources::default(),
-        labels: [].into(),
-        reservations: Vec::new(),
-        is_min_values_relaxed: false,
-        is_full: false,
-        price: Price::ZERO,
-        reason: ClaimReason { pods: Vec::new(), binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
+        ..PlannedClaim::bare("p".into())
     }
 }
 
@@ -288,7 +280,9 @@ pub(crate) fn plan(placements: &str, mut claims: Vec<PlannedClaim>) -> Plan {
         let (pod, place) = word.split_once('>').unwrap();
         match place.parse::<usize>() {
             Ok(index) => {
-                claims.get_mut(index).into_iter().for_each(|claim| claim.pods.push(pod_name(pod)));
+                if let Some(claim) = claims.get_mut(index) {
+                    claim.pods = claim.pods.iter().cloned().chain([pod_name(pod)]).collect();
+                }
                 plan.placements.push((pod_name(pod), Target::Claim(index)));
             }
             Err(_) if place.is_empty() => plan.unplaced.push(unplaced(pod)),

@@ -37,7 +37,7 @@ pub struct PlannedClaim {
     pub requirements: Requirements,
     /// The types that suit, cheapest first. Claims that list the same share the list.
     pub types: Arc<[TypeName]>,
-    pub pods: Vec<PodName>,
+    pub pods: Arc<[PodName]>,
     /// What the pods ask for together, and the least that daemons add.
     pub requests: Resources,
     /// Labels beyond the pool's own that the node gets, so that its pods find what they asked for.
@@ -52,6 +52,26 @@ pub struct PlannedClaim {
     /// Its cheapest offering.
     pub price: Price,
     pub reason: ClaimReason,
+}
+
+impl PlannedClaim {
+    /// A claim for anything that a pool can launch, and for nobody yet; for building.
+    pub fn bare(pool: PoolName) -> Self {
+        let pods: Arc<[PodName]> = Arc::default();
+        Self {
+            pool,
+            requirements: Requirements::default(),
+            types: Arc::default(),
+            pods: pods.clone(),
+            requests: Resources::default(),
+            labels: Labels::new(),
+            reservations: Vec::new(),
+            is_min_values_relaxed: false,
+            is_full: false,
+            price: Price::ZERO,
+            reason: ClaimReason { pods, binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
+        }
+    }
 }
 
 impl Plan {
@@ -92,31 +112,13 @@ mod tests {
     use super::*;
 
     fn claim(pool: &str, is_full: bool) -> PlannedClaim {
-        PlannedClaim {
-            pool: pool.into(),
-            requirements: Requirements::default(),
-            types: Arc::default(),
-            pods: Vec::new(),
-            requests: Resources::default(),
-            labels: Labels::new(),
-            reservations: Vec::new(),
-            is_min_values_relaxed: false,
-            is_full,
-            price: Price::ZERO,
-            reason: ClaimReason {
-                pods: Vec::new(),
-                binding: None,
-                price: Price::ZERO,
-                cheapest: None,
-                runner_up: None,
-            },
-        }
+        PlannedClaim { is_full, ..PlannedClaim::bare(pool.into()) }
     }
 
     #[test]
     fn the_ripe_part_has_full_claims_old_pods_and_who_goes_there_or_to_nodes() {
         let pod = |name: &str| PodName::new("default", name);
-        let waiting = PlannedClaim { pods: vec![pod("old")], ..claim("third", false) };
+        let waiting = PlannedClaim { pods: [pod("old")].into(), ..claim("third", false) };
         let plan = Plan {
             placements: vec![
                 (pod("a"), Target::Claim(0)),

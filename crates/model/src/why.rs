@@ -112,7 +112,7 @@ pub enum Obstacle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimReason {
     /// The pods that it is for, most important first.
-    pub pods: Vec<PodName>,
+    pub pods: Arc<[PodName]>,
     /// What kept the first of them off everything that is there already.
     pub binding: Option<Obstacle>,
     pub price: Price,

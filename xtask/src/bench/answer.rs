@@ -155,23 +155,13 @@ impl ClaimEntry {
     fn planned(&self, snapshot: &Snapshot) -> anyhow::Result<PlannedClaim> {
         let requirements = lower::requirements(&self.requirements)?;
         Ok(PlannedClaim {
-            pool: self.pool.as_str().into(),
             types: self.types.iter().map(|name| name.as_str().into()).collect(),
             pods: self.pods.iter().map(|pod| pod_name(pod)).collect::<anyhow::Result<_>>()?,
             requests: cluster::lower::resources::of_list(&self.requests),
             labels: self.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect(),
             reservations: reservations(snapshot, &requirements),
             requirements,
-            is_min_values_relaxed: false,
-            is_full: false,
-            price: Price::ZERO,
-            reason: ClaimReason {
-                pods: Vec::new(),
-                binding: None,
-                price: Price::ZERO,
-                cheapest: None,
-                runner_up: None,
-            },
+            ..PlannedClaim::bare(self.pool.as_str().into())
         })
     }
 }

@@ -3,7 +3,6 @@ use model::instance::{Offering, Reservation};
 use model::price::Price;
 use model::requirements::Requirement as Demand;
 use model::resources::Resources;
-use model::why::ClaimReason;
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,17 +16,11 @@ fn pool(change: Value) -> NodePool {
 
 fn planned(requirements: Requirements) -> PlannedClaim {
     PlannedClaim {
-        pool: "general".into(),
         requirements,
         types: ["small", "large"].map(TypeName::from).into(),
-        pods: Vec::new(),
         requests: Resources::default().with("cpu", 1500).with("memory", 1 << 30).with("pods", 3),
         labels: [("example.com/rack".into(), "7".into())].into(),
-        reservations: Vec::new(),
-        is_min_values_relaxed: false,
-        is_full: false,
-        price: Price::ZERO,
-        reason: ClaimReason { pods: Vec::new(), binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
+        ..PlannedClaim::bare("general".into())
     }
 }
 

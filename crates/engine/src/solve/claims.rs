@@ -33,7 +33,7 @@ pub(crate) struct Claim {
     /// The machine that it is filled for; it may well become another.
     pub(crate) goal: usize,
     pub(crate) pods: Vec<usize>,
-    /// What its pods asked of labels, each class, rung and place once.
+    /// What its pods asked of labels, each manner, rung and place once.
     pub(crate) asked: BTreeSet<Asked>,
     pub(crate) requests: Vec<i64>,
     pub(crate) ports: Vec<HostPort>,
@@ -46,7 +46,7 @@ pub(crate) struct Claim {
     pub(crate) held: BTreeSet<ReservationId>,
 }
 
-/// A class, one of its rungs, and one of the rung's places.
+/// A class that speaks for its manner, one of its rungs, and one of the rung's places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Asked {
     pub(crate) class: usize,
@@ -155,8 +155,8 @@ impl View<'_, '_> {
                             continue;
                         }
                     }
-                    let (class, rung) = candidate.number;
-                    return Ok(Narrowing { outlook, step, asked: Asked { class, rung, place: number }, held });
+                    let asked = Asked { class: candidate.class.spokesman, rung: candidate.number.1, place: number };
+                    return Ok(Narrowing { outlook, step, asked, held });
                 }
                 Err(Refusal::Final) => {}
                 Err(other) => refusal = other,

@@ -1,6 +1,7 @@
 //! Pods that are alike in everything that matters, answered for once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::rc::Rc;
 
 use model::labels::HOSTNAME;
@@ -16,10 +17,17 @@ use super::wishes::{Domains, Wish, ladder};
 use super::words::{Key, Mask};
 use super::world::World;
 
-/// Pods of one namespace with equal labels, requests and wants.
+/// Pods of one namespace with equal labels, requests and wants: a manner and a size.
 pub(crate) struct Class<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) requests: Vec<i64>,
+    manner: Rc<Manner>,
+}
+
+/// What pods of equal namespace, labels and wants ask of nodes and of each other, whatever their size.
+pub(crate) struct Manner {
+    /// The first class of this manner; it speaks for all of them.
+    pub(crate) spokesman: usize,
     pub(crate) rungs: Vec<Rung>,
     pub(crate) footprint: Footprint,
     /// Rules by which others keep a pod of this class away.
@@ -63,26 +71,44 @@ impl MaskSets {
     }
 }
 
-/// Makes a class of each kind of pods.
+/// Makes a class of each kind of pods. What does not depend on size is worked out once for each manner.
 pub(crate) fn classify<'a>(world: &World<'a>, limits: &Limits, topology: &mut Topology) -> Vec<Class<'a>> {
     let has_soft_taints = world.has_soft_taints();
     let mut sets = MaskSets::default();
     let mut reaches = Reaches::default();
-    let class = |pod: &&'a Pod| {
+    let manner = |pod: &&'a Pod| {
         let wishes = ladder(&pod.wants, world.snapshot.policy.preferences, has_soft_taints);
-        Class::new(world, limits, topology, pod, &wishes, (&mut sets, &mut reaches))
+        Manner::new(world, limits, topology, pod, &wishes, (&mut sets, &mut reaches))
     };
-    let mut classes: Vec<Class<'a>> = world.kinds.first.iter().map(class).collect();
+    let kinds = &world.kinds;
+    let mut manners: Vec<Manner> = kinds.first_of_manner.iter().map(manner).collect();
+    for (class, manner) in kinds.manner_of.iter().enumerate().rev() {
+        manners[*manner].spokesman = class;
+    }
     topology.meet_standing(world);
     // Only now are all groups known, so only now can be said who counts in which.
-    for class in &mut classes {
-        class.meet(topology);
+    for (manner, pod) in manners.iter_mut().zip(&kinds.first_of_manner) {
+        manner.meet(topology, pod);
     }
-    classes
+    let manners: Vec<Rc<Manner>> = manners.into_iter().map(Rc::new).collect();
+    let classes = kinds.first.iter().zip(&kinds.manner_of).map(|(pod, manner)| {
+        // Nobody brings room along: a negative request is none.
+        Class { pod, requests: world.amounts(&pod.requests.floored()), manner: manners[*manner].clone() }
+    });
+    classes.collect()
 }
 
-impl<'a> Class<'a> {
-    fn new(
+/// A class is spoken of as if it were its manner.
+impl Deref for Class<'_> {
+    type Target = Manner;
+
+    fn deref(&self) -> &Manner {
+        &self.manner
+    }
+}
+
+impl Manner {
+    fn new<'a>(
         world: &World<'a>,
         limits: &Limits,
         topology: &mut Topology,
@@ -97,17 +123,15 @@ impl<'a> Class<'a> {
         let groups = topology.spread_groups(world, pod, wishes.first().map_or(&[], |wish| &wish.spread));
         let rungs = wishes.iter().map(|wish| Rung::new(world, topology, pod, wish, (&groups, &reach), sets)).collect();
         let footprint = Footprint { counted_in: Vec::new(), owns: topology.owned(world, pod) };
-        // Nobody brings room along: a negative request is none.
-        let requests = world.amounts(&pod.requests.floored());
         let keeps_off = |term: &PodTerm| *term.key == *HOSTNAME && term.selects(pod.namespace(), &pod.labels);
         let is_alone = pod.wants.apart.iter().any(keeps_off);
-        Self { pod, requests, rungs, footprint, unwanted: Vec::new(), is_alone, choosy: Vec::new() }
+        Self { spokesman: 0, rungs, footprint, unwanted: Vec::new(), is_alone, choosy: Vec::new() }
     }
 
     /// Learns which groups count its pods, once all of them are known.
-    fn meet(&mut self, topology: &Topology) {
+    fn meet(&mut self, topology: &Topology, pod: &Pod) {
         let groups = &topology.groups;
-        self.footprint.counted_in = topology.counting(self.pod.namespace(), &self.pod.labels);
+        self.footprint.counted_in = topology.counting(pod.namespace(), &pod.labels);
         let counted = &self.footprint.counted_in;
         self.unwanted =
             counted.iter().filter(|id| groups[**id].is_far()).map(|id| Rule::Unwanted { group: *id }).collect();
@@ -121,7 +145,7 @@ impl<'a> Class<'a> {
     }
 }
 
-impl Class<'_> {
+impl Manner {
     /// What the pod asks of labels, as a number that pods which ask the same share.
     pub(crate) fn set(&self) -> usize {
         self.rungs[self.least_demanding()].places[0].set

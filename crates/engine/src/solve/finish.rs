@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use model::ids::PodName;
 use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, Labels};
 use model::plan::{Plan, PlannedClaim, Target};
 use model::price::Price;
@@ -125,11 +127,13 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
     let greedy = inquiry.greedy;
     let (world, claim) = (greedy.world, &draft.claim);
     let template = &world.templates[claim.template];
-    // Pods of one class ask for the same, and there are few classes.
-    let requests_of = |pod: usize| &greedy.classes[greedy.class_of[pod]].pod.requests;
-    let requests = claim.pods.iter().fold(Resources::default(), |sum, pod| sum.plus(requests_of(*pod)));
+    let asked = world.machines.axes().iter().zip(&claim.requests).filter(|(_, amount)| **amount > 0);
+    let requests = asked.fold(Resources::default(), |mut sum, (axis, amount)| {
+        sum.set(axis.clone(), *amount);
+        sum
+    });
     let price = listing.cheapest.map_or(Price::ZERO, |price| price);
-    let pods: Vec<_> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
+    let pods: Arc<[PodName]> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
     let mut requirements = draft.requirements.clone();
     requirements.remove(HOSTNAME);
     requirements.add(INSTANCE_TYPE, listing.type_names.clone());

@@ -70,7 +70,7 @@ impl Value {
 
 /// What all pods ask for together, by what they ask of labels.
 pub(super) fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> Vec<Vec<i64>> {
-    let sets = classes.iter().map(Class::set).max().map_or(0, |most| most + 1);
+    let sets = classes.iter().map(|class| class.set()).max().map_or(0, |most| most + 1);
     let mut sums = vec![vec![0_i64; axes]; sets];
     for class in class_of.iter().map(|class| &classes[*class]) {
         let sum = sums[class.set()].iter_mut();
@@ -81,7 +81,7 @@ pub(super) fn total(classes: &[Class<'_>], class_of: &[usize], axes: usize) -> V
 
 /// The least that any pod asks for of each resource, by what they ask of labels.
 pub(super) fn least(classes: &[Class<'_>], axes: usize) -> Vec<Vec<i64>> {
-    let sets = classes.iter().map(Class::set).max().map_or(0, |most| most + 1);
+    let sets = classes.iter().map(|class| class.set()).max().map_or(0, |most| most + 1);
     let mut least = vec![vec![i64::MAX; axes]; sets];
     for class in classes {
         let own = least[class.set()].iter_mut();

@@ -5,23 +5,41 @@ use std::hash::{Hash, Hasher};
 
 /// What is known about things, found by their hash and then compared for real. Nobody can see in which order they are kept.
 #[derive(Clone)]
-pub(crate) struct Known<K, V>(BTreeMap<u64, Vec<(K, V)>>);
+pub(crate) struct Known<K, V> {
+    slots: BTreeMap<u64, Vec<(K, V)>>,
+    count: usize,
+}
 
 impl<K, V> Default for Known<K, V> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self { slots: BTreeMap::new(), count: 0 }
     }
 }
 
 impl<K: Hash + Eq, V> Known<K, V> {
     pub(crate) fn get(&self, thing: &K) -> Option<&V> {
-        let slot = self.0.get(&hash(thing))?;
+        let slot = self.slots.get(&hash(thing))?;
         slot.iter().find(|(known, _)| known == thing).map(|(_, value)| value)
     }
 
     /// Adds what was not known yet.
     pub(crate) fn add(&mut self, thing: K, value: V) {
-        self.0.entry(hash(&thing)).or_default().push((thing, value));
+        self.count += 1;
+        self.slots.entry(hash(&thing)).or_default().push((thing, value));
+    }
+}
+
+impl<K: Hash + Eq> Known<K, usize> {
+    /// The number of a thing: the one that it was given before, or the next.
+    pub(crate) fn number(&mut self, thing: K) -> usize {
+        let slot = self.slots.entry(hash(&thing)).or_default();
+        if let Some((_, number)) = slot.iter().find(|(known, _)| *known == thing) {
+            return *number;
+        }
+        let number = self.count;
+        self.count += 1;
+        slot.push((thing, number));
+        number
     }
 }
 
@@ -84,6 +102,13 @@ mod tests {
         (1..=3).for_each(|number| known.add(Alike(number), 10 * number));
         let found: Vec<Option<&u32>> = (0..=3).map(|number| known.get(&Alike(number))).collect();
         assert_eq!(found, [None, Some(&10), Some(&20), Some(&30)]);
+    }
+
+    #[test]
+    fn numbers_are_given_once_and_in_order() {
+        let mut known = Known::default();
+        let numbers: Vec<usize> = [5, 7, 5, 9, 7].map(Alike).map(|thing| known.number(thing)).into();
+        assert_eq!(numbers, [0, 1, 0, 2, 1]);
     }
 
     #[test]

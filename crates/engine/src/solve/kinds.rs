@@ -6,29 +6,37 @@ use model::pod::Pod;
 
 use super::hash::Known;
 
-/// Pods of one namespace with equal labels, requests and wants are of one kind.
+/// Pods of one namespace with equal labels and wants are of one manner; those with equal requests, too, are of one kind.
 pub(crate) struct Kinds<'a> {
     /// The first pod of each kind.
     pub(crate) first: Vec<&'a Pod>,
     /// The kind of each pod.
     pub(crate) of_pod: Rc<Vec<usize>>,
+    /// The first pod of each manner.
+    pub(crate) first_of_manner: Vec<&'a Pod>,
+    /// The manner of each kind.
+    pub(crate) manner_of: Vec<usize>,
 }
 
 impl<'a> Kinds<'a> {
     pub(crate) fn of(pods: &[&'a Pod]) -> Self {
-        let mut first: Vec<&'a Pod> = Vec::new();
+        let (mut first, mut first_of_manner) = (Vec::new(), Vec::new());
         let mut of_pod = Vec::with_capacity(pods.len());
-        let mut known = Known::default();
+        let mut manner_of = Vec::new();
+        let (mut manners, mut kinds) = (Known::default(), Known::default());
         for pod in pods {
-            let kind = (pod.namespace(), &pod.labels, &pod.requests, &pod.wants);
-            let number = known.get(&kind).copied().unwrap_or(first.len());
-            if number == first.len() {
-                known.add(kind, number);
-                first.push(pod);
+            let manner = manners.number((pod.namespace(), &pod.labels, &pod.wants));
+            if manner == first_of_manner.len() {
+                first_of_manner.push(*pod);
             }
-            of_pod.push(number);
+            let kind = kinds.number((manner, &pod.requests));
+            if kind == first.len() {
+                first.push(*pod);
+                manner_of.push(manner);
+            }
+            of_pod.push(kind);
         }
-        Self { first, of_pod: Rc::new(of_pod) }
+        Self { first, of_pod: Rc::new(of_pod), first_of_manner, manner_of }
     }
 }
 
@@ -52,6 +60,11 @@ mod tests {
         assert_eq!(
             kinds.first.iter().map(|pod| &*pod.name.name).collect::<Vec<_>>(),
             ["one", "elsewhere", "labelled", "larger", "shy"]
+        );
+        assert_eq!(kinds.manner_of, [0, 1, 2, 0, 3], "size is no matter of manner");
+        assert_eq!(
+            kinds.first_of_manner.iter().map(|pod| &*pod.name.name).collect::<Vec<_>>(),
+            ["one", "elsewhere", "labelled", "shy"]
         );
     }
 }

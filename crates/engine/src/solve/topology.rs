@@ -202,7 +202,8 @@ impl Topology {
     /// from nobody who is asked about is no group; clusters are full of it.
     pub(crate) fn meet_standing(&mut self, world: &World<'_>) {
         let mut known: Known<&PodTerm, ()> = Known::default();
-        let selects = |term: &PodTerm| world.kinds.first.iter().any(|pod| term.selects(pod.namespace(), &pod.labels));
+        let asked = &world.kinds.first_of_manner;
+        let selects = |term: &PodTerm| asked.iter().any(|pod| term.selects(pod.namespace(), &pod.labels));
         for term in world.standing.iter().flat_map(|standing| &standing.pod.wants.apart) {
             if known.get(&term).is_some() {
                 continue;

@@ -94,7 +94,7 @@ impl<'a> World<'a> {
         (catalogue, reservations): (&'a Catalogue, Reservations),
     ) -> Self {
         let (kinds, gone, expects_more) = (Kinds::of(&pods), &question.without, question.expects_more);
-        let words = collect_words(snapshot, catalogue, &pools, &kinds.first, gone);
+        let words = collect_words(snapshot, catalogue, &pools, &kinds.first_of_manner, gone);
         let machines = Machines::new(catalogue, collect_axes(snapshot, &kinds.first), &words);
         let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
         let node_fee = snapshot.policy.node_fee.dollars();

@@ -5,16 +5,13 @@ use std::sync::atomic::AtomicBool;
 use engine::solve::{Question, solve};
 use judge::{Verdict, Violation};
 use model::ids::PoolName;
-use model::labels::{INSTANCE_TYPE, Labels};
+use model::labels::INSTANCE_TYPE;
 use model::plan::{Plan, PlannedClaim};
 use model::pod::Pod;
 use model::pool::Pool;
-use model::price::Price;
 use model::requirements::Requirement;
-use model::resources::Resources;
 use model::snapshot::Snapshot;
 use model::topology::SpreadMode;
-use model::why::ClaimReason;
 use proptest::prelude::*;
 
 use crate::fixture::*;
@@ -42,17 +39,9 @@ pub(crate) fn machine_in(snapshot: &Snapshot, plan: &Plan, pod: &Pod, pool: &Poo
 /// A claim for anything that a pool can launch.
 pub(crate) fn new_claim(pool: &Pool) -> PlannedClaim {
     PlannedClaim {
-        pool: pool.name.clone(),
         requirements: pool.template.requirements.clone(),
         types: pool.instance_types.iter().map(|offered| offered.name.clone()).collect(),
-        pods: Vec::new(),
-        requests: Resources::default(),
-        labels: Labels::new(),
-        reservations: Vec::new(),
-        is_min_values_relaxed: false,
-        is_full: false,
-        price: Price::ZERO,
-        reason: ClaimReason { pods: Vec::new(), binding: None, price: Price::ZERO, cheapest: None, runner_up: None },
+        ..PlannedClaim::bare(pool.name.clone())
     }
 }
 

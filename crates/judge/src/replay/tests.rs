@@ -223,7 +223,7 @@ fn a_machine_must_be_what_the_pool_asks_for() {
 fn a_claim_lists_the_pods_that_are_placed_on_it() {
     let town = pooled(&["t cpu=2"], &["x", "y"]);
     let mut wrong = plan("x>0", vec![claim("t")]);
-    wrong.claims[0].pods = vec![pod_name("y")];
+    wrong.claims[0].pods = [pod_name("y")].into();
     check(&town, &wrong, &["it lists the pods [default/y], but [default/x] are placed on it"]);
 }
 

@@ -524,7 +524,7 @@ fn a_claim_says_whom_it_is_for_and_what_it_costs() {
         "for web/a0, web/a1, web/a2, web/a3, web/a4 and 2 others, on the nearest node not enough cpu, 1 wanted and 500m \
          available; m5.large is cheapest at $0.0960/h, then m6i.large at $0.1000/h"
     );
-    reason.pods.truncate(1);
+    reason.pods = reason.pods[..1].into();
     (reason.binding, reason.runner_up) = (None, None);
     assert_eq!(reason.to_string(), "for web/a0; m5.large is cheapest at $0.0960/h");
 }
