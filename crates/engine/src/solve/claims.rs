@@ -87,7 +87,10 @@ pub(crate) struct Candidate<'c, 'a> {
 /// A refusal, and whether it can ever change: claims only get narrower, but counts of other pods grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
+    /// Whatever the size of the pod.
     Final,
+    /// A pod of this size will never fit.
+    TooSmall,
     ForNow,
     /// It would fit, but for reserved machines that others of this plan hold.
     Reserved,
@@ -159,6 +162,7 @@ impl View<'_, '_> {
                     return Ok(Narrowing { outlook, step, asked, held });
                 }
                 Err(Refusal::Final) => {}
+                Err(Refusal::TooSmall) if refusal != Refusal::Final => {}
                 Err(other) => refusal = other,
             }
         }
@@ -180,7 +184,7 @@ impl View<'_, '_> {
         let labelled = self.labelled(claim, candidate, place).ok_or(Refusal::Final)?;
         // What cannot hold the pod whatever its neighbours do need not be asked about them.
         // Limits can ease: another claim may settle for a smaller machine.
-        let lasting = if self.limits.may_bind(claim.template) { Refusal::ForNow } else { Refusal::Final };
+        let lasting = if self.limits.may_bind(claim.template) { Refusal::ForNow } else { Refusal::TooSmall };
         let step = self.step(claim, candidate, labelled).ok_or(lasting)?;
         if !self.rules(candidate).filter(on_hosts).all(|rule| self.topology.holds_on_host(rule, candidate.place)) {
             return Err(Refusal::ForNow);

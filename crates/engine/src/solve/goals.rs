@@ -36,7 +36,8 @@ impl Greedy<'_, '_> {
             }
             let step = &outlook.ladder[*number];
             let room = template.room(step.machine, axes);
-            if *number < claim.step || !has_room(room, &claim.requests) {
+            if *number < claim.step || !has_room(room, &claim.requests) || !outlook.is_replaceable(self.world, *number)
+            {
                 continue;
             }
             let usable = value.worth.of(room.iter().zip(demand).map(|(room, demand)| *room.min(demand)));

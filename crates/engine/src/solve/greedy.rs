@@ -65,6 +65,8 @@ pub(crate) struct Greedy<'w, 'a> {
     effort: u64,
     pub(crate) habits: Habits,
     memory: Vec<Vec<Memory>>,
+    /// Claims that will never take a pod of a manner, whatever its size; by the class that speaks for it, and rung.
+    shunned: Vec<Vec<Bits>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,7 @@ pub(crate) enum Seat {
 #[derive(Clone, Default)]
 struct Memory {
     closed_sites: Bits,
+    /// Claims that never have enough room again.
     closed_claims: Bits,
     /// No claim before this one will ever have enough room again on its goal.
     first_with_slack: usize,
@@ -164,6 +167,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             least,
             deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
+            shunned: shunned_by_none(&classes),
             classes,
             class_of,
             claims: Vec::new(),
@@ -278,7 +282,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         };
         let mut from = 0;
         let next = |greedy: &Self, from: usize| {
-            greedy.free.next(from, &classes[class].requests, &greedy.memory[class][rung].closed_sites)
+            greedy.free.next(from, &classes[class].requests, [&greedy.memory[class][rung].closed_sites])
         };
         while let Some(site) = next(self, from) {
             from = site + 1;
@@ -336,7 +340,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
         cancel: &AtomicBool,
     ) -> Result<bool, OutOfEffort> {
         let Bid { class, rung, .. } = bid;
+        let manner = self.classes[class].spokesman;
         self.memory[class][rung].closed_claims.grow(self.claims.len());
+        self.shunned[manner][rung].grow(self.claims.len());
         let mut from = 0;
         while let Some(number) = self.next_claim(bid, bound, from) {
             from = number + 1;
@@ -344,13 +350,14 @@ impl<'w, 'a> Greedy<'w, 'a> {
             let narrowing =
                 self.view(&Lift::default()).narrow(&self.claims[number], self.candidate(class, rung, number));
             match narrowing {
-                Ok(narrowing) if !self.keeps(bound, number, &narrowing) => {}
+                Ok(narrowing) if !self.keeps(bound, bid, number, &narrowing) => {}
                 Ok(_) if *skips > 0 => *skips -= 1,
                 Ok(narrowing) => {
                     self.join(bid, number, narrowing);
                     return Ok(true);
                 }
-                Err(Refusal::Final) => self.memory[class][rung].closed_claims.insert(number),
+                Err(Refusal::Final) => self.shunned[manner][rung].insert(number),
+                Err(Refusal::TooSmall) => self.memory[class][rung].closed_claims.insert(number),
                 Err(_) => {}
             }
         }
@@ -359,32 +366,46 @@ impl<'w, 'a> Greedy<'w, 'a> {
 
     /// The next claim that has room within a bound and has not refused such a pod for good.
     fn next_claim(&mut self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
-        let (requests, memory) = (&self.classes[bid.class].requests, &mut self.memory[bid.class][bid.rung]);
+        let (class, memory) = (&self.classes[bid.class], &mut self.memory[bid.class][bid.rung]);
+        let requests = &class.requests;
+        let shunned = &self.shunned[class.spokesman][bid.rung];
         match bound {
-            Bound::Price => self.snug.next(from, requests, &memory.closed_claims),
+            Bound::Price => self.snug.next(from, requests, [&memory.closed_claims, shunned]),
             // What is left on goals only shrinks, so who was passed over once is passed over for good.
             Bound::Goal => {
                 let start = from.max(memory.first_with_slack);
-                let found = self.slack.next(start, requests, &memory.closed_claims);
+                let found = self.slack.next(start, requests, [&memory.closed_claims, shunned]);
                 if from <= memory.first_with_slack {
                     memory.first_with_slack = found.unwrap_or(self.claims.len());
                 }
                 found
             }
-            Bound::Anything => self.slack.next(from, &[], &memory.closed_claims),
+            Bound::Anything => self.slack.next(from, &[], [&memory.closed_claims, shunned]),
         }
     }
 
     /// Whether a claim would still be within a bound once it is narrowed.
-    fn keeps(&self, bound: Bound, claim: usize, narrowing: &Narrowing) -> bool {
+    fn keeps(&self, bound: Bound, bid: Bid, claim: usize, narrowing: &Narrowing) -> bool {
         let claim = &self.claims[claim];
         let outlooks = self.outlooks.borrow();
         let after = outlooks.get(narrowing.outlook);
         match bound {
-            Bound::Price => self.cheapest(claim).is_some_and(|step| after.ladder[narrowing.step].price <= step.price),
+            Bound::Price => {
+                let is_paid_for = |step: Step| after.ladder[narrowing.step].price <= step.price;
+                self.cheapest(claim).is_some_and(is_paid_for) && self.leaves_choice(bid, claim, narrowing)
+            }
             Bound::Goal => after.machines.contains(claim.goal),
             Bound::Anything => true,
         }
+    }
+
+    /// Whether enough types would do for a claim once a pod has joined it.
+    fn leaves_choice(&self, bid: Bid, claim: &Claim, narrowing: &Narrowing) -> bool {
+        let outlooks = self.outlooks.borrow();
+        let after = outlooks.get(narrowing.outlook);
+        let sum = || claim.requests.iter().zip(&self.classes[bid.class].requests).map(|(a, b)| a.saturating_add(*b));
+        after.is_replaceable(self.world, narrowing.step)
+            || after.leaves_choice(self.world, narrowing.step, &sum().collect::<Vec<_>>())
     }
 
     /// Puts a pod on a claim that takes it.
@@ -473,12 +494,16 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let mut most = price.plus(self.world.snapshot.policy.node_fee).pico();
         let mut best = None;
         for number in (self.claims.len().saturating_sub(LATELY)..self.claims.len()).rev() {
-            if self.memory[bid.class][bid.rung].closed_claims.contains(number) {
+            let is_closed = self.memory[bid.class][bid.rung].closed_claims.contains(number);
+            if is_closed || self.shunned[self.classes[bid.class].spokesman][bid.rung].contains(number) {
                 continue;
             }
             self.step(cancel)?;
             let candidate = self.candidate(bid.class, bid.rung, number);
             let Ok(narrowing) = self.view(&Lift::default()).narrow(&self.claims[number], candidate) else { continue };
+            if !self.leaves_choice(bid, &self.claims[number], &narrowing) {
+                continue;
+            }
             let after = self.outlooks.borrow().get(narrowing.outlook).ladder[narrowing.step].price;
             let before = self.cheapest(&self.claims[number]).map_or(Price::ZERO, |step| step.price);
             if after.pico().saturating_sub(before.pico()) < most {
@@ -572,4 +597,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
             lift,
         }
     }
+}
+
+/// Nobody has refused anybody yet. Only classes that speak for their manner have a list.
+fn shunned_by_none(classes: &[Class<'_>]) -> Vec<Vec<Bits>> {
+    let rungs = |(number, class): (usize, &Class<'_>)| if number == class.spokesman { class.rungs.len() } else { 0 };
+    classes.iter().enumerate().map(|numbered| vec![Bits::default(); rungs(numbered)]).collect()
 }

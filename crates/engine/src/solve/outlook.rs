@@ -3,16 +3,23 @@
 //! Claims narrow in the same few ways again and again, so every outlook is made once, numbered, and remembers what it
 //! becomes under a set of demands. Joining a claim is then mostly a look-up.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use model::price::Price;
 
 use super::bits::Bits;
+use super::rooms::has_room;
 use super::words::{Key, Mask, OTHER};
 use super::world::World;
 
 pub(crate) type OutlookId = usize;
+
+/// Where more types than this are on sale, claims are not filled so far that fewer than so many of them would do: a shortage of
+/// one must not matter.
+const LONG_MENU: usize = 60;
+const OPEN_TYPES: usize = 15;
 
 /// The labels that a machine of a template can still have, and what is on sale for it.
 pub(crate) struct Outlook {
@@ -22,6 +29,8 @@ pub(crate) struct Outlook {
     pub(crate) shapes: Bits,
     /// The machines by their cheapest price, cheapest first.
     pub(crate) ladder: Vec<Step>,
+    /// Of each step that somebody has asked about, whether enough types would do in its place.
+    has_like: Box<[OnceCell<bool>]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +173,35 @@ impl Outlook {
         };
         let mut ladder: Vec<Step> = machines.iter().filter_map(step).collect();
         ladder.sort_by_key(|step| (step.price, step.machine));
-        Self { template, states: states.to_vec(), machines, shapes, ladder }
+        let has_like = vec![OnceCell::new(); if ladder.len() > LONG_MENU { ladder.len() } else { 0 }].into();
+        Self { template, states: states.to_vec(), machines, shapes, ladder, has_like }
+    }
+
+    /// Whether a claim that fills a step's machine leaves enough types open: those that hold all that it holds. Where the menu is
+    /// short there is nothing to be choosy about.
+    pub(crate) fn is_replaceable(&self, world: &World<'_>, step: usize) -> bool {
+        let Some(known) = self.has_like.get(step) else { return true };
+        *known.get_or_init(|| {
+            let room = world.templates[self.template].room(self.ladder[step].machine, world.machines.axes().len());
+            // What holds as much mostly costs as much.
+            self.has_choice(world, self.ladder[step..].iter().chain(&self.ladder[..step]), room)
+        })
+    }
+
+    /// Whether a claim that asks for so much leaves enough types open. The step is the cheapest that holds it.
+    pub(crate) fn leaves_choice(&self, world: &World<'_>, step: usize, requests: &[i64]) -> bool {
+        self.is_replaceable(world, step) || self.has_choice(world, self.ladder[step..].iter(), requests)
+    }
+
+    fn has_choice<'s>(&self, world: &World<'_>, mut steps: impl Iterator<Item = &'s Step>, wanted: &[i64]) -> bool {
+        let template = &world.templates[self.template];
+        let mut names: Vec<usize> = Vec::with_capacity(OPEN_TYPES);
+        steps.any(|step| {
+            let name = world.machines.all[step.machine].name;
+            if has_room(template.room(step.machine, wanted.len()), wanted) && !names.contains(&name) {
+                names.push(name);
+            }
+            names.len() >= OPEN_TYPES
+        })
     }
 }

@@ -338,6 +338,12 @@ impl<'g, 'w, 'a> Puzzle<'g, 'w, 'a> {
         Some((step, ladder[step].price.pico().saturating_add(self.fee)))
     }
 
+    /// Whether enough types would do for what stands on a step of the ladder.
+    fn leaves_choice(&self, outlook: Option<OutlookId>, step: usize, requests: &[i64]) -> bool {
+        let outlooks = self.greedy.outlooks.borrow();
+        outlook.is_none_or(|outlook| outlooks.get(outlook).leaves_choice(self.greedy.world, step, requests))
+    }
+
     /// Whether pods of two classes cannot share a host.
     fn clash(&self, one: usize, other: usize) -> bool {
         let (one, other) = (&self.greedy.classes[one].footprint, &self.greedy.classes[other].footprint);

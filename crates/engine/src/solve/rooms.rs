@@ -75,9 +75,9 @@ impl Rooms {
         }
     }
 
-    /// The first place from a number on that has so much left and is not closed. Who asks for nothing of a resource fits even
+    /// The first place from a number on that has so much left and is in none of the closed sets. Who asks for nothing of a resource fits even
     /// where less than nothing is left.
-    pub(crate) fn next(&self, from: usize, wanted: &[i64], closed: &Bits) -> Option<usize> {
+    pub(crate) fn next<const N: usize>(&self, from: usize, wanted: &[i64], closed: [&Bits; N]) -> Option<usize> {
         let mut number = from;
         while number < self.count {
             match self.hopeless(number, wanted, closed) {
@@ -89,11 +89,14 @@ impl Rooms {
     }
 
     /// How many places from a number on are seen at one look to be closed or too small; none when the first is neither.
-    fn hopeless(&self, number: usize, wanted: &[i64], closed: &Bits) -> usize {
+    fn hopeless<const N: usize>(&self, number: usize, wanted: &[i64], closed: [&Bits; N]) -> usize {
         match self.too_small(number, wanted) {
             Some(size) => size,
-            None if number.is_multiple_of(64) && closed.is_word_full(number) => 64,
-            None => usize::from(closed.contains(number) || !has_room(self.row(number), wanted)),
+            None if number.is_multiple_of(64) && closed.iter().any(|closed| closed.is_word_full(number)) => 64,
+            None => {
+                let is_closed = closed.iter().any(|closed| closed.contains(number));
+                usize::from(is_closed || !has_room(self.row(number), wanted))
+            }
         }
     }
 
@@ -137,7 +140,7 @@ mod tests {
     fn many_places_that_are_closed_or_too_small_are_passed_over_at_one_look() {
         let rooms = alike(5000);
         let none = Bits::default();
-        let at = |number: usize, wanted: i64, closed: &Bits| rooms.hopeless(number, &[wanted], closed);
+        let at = |number: usize, wanted: i64, closed: &Bits| rooms.hopeless(number, &[wanted], [closed]);
         assert_eq!([0, 16, 17, 256, 4096].map(|number| at(number, 2, &none)), [65_536, 16, 1, 256, 4096]);
         assert_eq!([0, 17].map(|number| at(number, 1, &none)), [0, 0]);
         let closed: Bits = (64..200).collect();
@@ -151,10 +154,10 @@ mod tests {
     fn what_is_taken_shows_at_every_level() {
         let mut rooms = alike(600);
         (0..512).for_each(|number| rooms.take(number, &[1]));
-        assert_eq!([0, 256, 512, 528].map(|number| rooms.hopeless(number, &[1], &Bits::default())), [256, 256, 0, 0]);
+        assert_eq!([0, 256, 512, 528].map(|number| rooms.hopeless(number, &[1], [&Bits::default()])), [256, 256, 0, 0]);
         rooms.set(300, [1].into_iter());
-        assert_eq!([0, 256, 288].map(|number| rooms.hopeless(number, &[1], &Bits::default())), [256, 16, 1]);
-        assert_eq!(rooms.next(0, &[1], &Bits::default()), Some(300));
+        assert_eq!([0, 256, 288].map(|number| rooms.hopeless(number, &[1], [&Bits::default()])), [256, 16, 1]);
+        assert_eq!(rooms.next(0, &[1], [&Bits::default()]), Some(300));
     }
 
     proptest! {
@@ -173,11 +176,13 @@ mod tests {
                 rooms.take(number, &[1, 0]);
                 plain[number] = [a - 1, b];
             }
-            let closed: Bits = closed.into_iter().flat_map(|(first, count)| first..first + count).collect();
+            let closed: Vec<usize> = closed.into_iter().flat_map(|(first, count)| first..first + count).collect();
+            let (even, odd): (Vec<usize>, Vec<usize>) = closed.iter().partition(|number| **number % 128 < 64);
+            let [closed, even, odd] = [closed, even, odd].map(|numbers| numbers.into_iter().collect::<Bits>());
             let wanted = [wanted.0, wanted.1];
             let fits = |number: &usize| has_room(&plain[*number], &wanted) && !closed.contains(*number);
             let mut found = Vec::new();
-            while let Some(number) = rooms.next(found.last().map_or(0, |last| last + 1), &wanted, &closed) {
+            while let Some(number) = rooms.next(found.last().map_or(0, |last| last + 1), &wanted, [&even, &odd]) {
                 found.push(number);
             }
             prop_assert_eq!(found, (0..plain.len()).filter(fits).collect::<Vec<_>>());

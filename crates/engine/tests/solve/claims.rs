@@ -253,3 +253,22 @@ fn a_claim_is_not_full_where_a_larger_machine_would_be_cheaper_for_each_of_its_p
     assert_eq!(claims(menu(3).solve_early(asked(3))), [(3, true)]);
     assert_eq!(claims(menu(3).solve(asked(3))), [(3, false)], "nobody has asked");
 }
+
+#[test]
+fn claims_from_a_long_menu_are_not_filled_until_only_the_largest_machines_will_do() {
+    let open = |types: i64| -> usize {
+        let answer =
+            world(vec![pool("p").types(types_of(types))]).solve(pods("a", 300, |sketch| sketch.asks("cpu", 1000)));
+        assert!(answer.plan.unplaced.is_empty());
+        answer.plan.claims.iter().map(|claim| claim.types.len()).min().unwrap()
+    };
+    assert!(open(100) >= 15, "{} types are left", open(100));
+    assert_eq!(open(50), 1, "the largest machine is the cheapest for its pods, and of few types one is as good as a few");
+}
+
+#[test]
+fn a_pod_that_only_the_largest_machines_hold_gets_one_and_company_rather_than_nothing() {
+    let one = || vec![pool("p").types(types_of(100)).limit("nodes", 1)];
+    let answer = world(one()).solve(vec![pod("large").asks("cpu", 98_000), pod("small").asks("cpu", 1000)]);
+    assert_eq!((answer.plan.unplaced.len(), answer.claims()), (0, 1));
+}

@@ -99,7 +99,10 @@ impl Puzzle<'_, '_, '_> {
                 outlook: outlook.filter(|_| found.is_some()),
                 step: found.map_or(0, |(step, _)| step),
             });
-            costs.push(found.map_or(NEVER, |(_, cost)| cost));
+            // One pod must be somewhere; together they leave a choice.
+            let is_alone = rest == 0 && bin.fixed.is_none();
+            let is_open = |found: &(usize, Cost)| is_alone || self.leaves_choice(outlook, found.0, &wanted);
+            costs.push(found.filter(is_open).map_or(NEVER, |(_, cost)| cost));
             requests.push(wanted);
         }
         costs

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use model::taints::Toleration;
 
 use super::super::outlook::{OutlookId, Step};
+use super::super::rooms::has_room;
 use super::super::simplex::Simplex;
 use super::{Bin, Cost, Puzzle};
 
@@ -163,9 +164,13 @@ impl<'g> Puzzle<'g, '_, '_> {
             outlooks.dedup();
             for outlook in outlooks {
                 let suits = |kind: &usize| self.joined(*template, outlook, kinds[*kind].pods[0]) == Some(outlook);
-                guests.push((0..kinds.len()).filter(suits).collect());
-                let steps = greedy.outlooks.borrow().get(outlook).ladder.clone();
+                let welcome: Vec<usize> = (0..kinds.len()).filter(suits).collect();
                 let room = |step: &Step| greedy.world.templates[*template].room(step.machine, axes);
+                let steps = self.wares_for(outlook, |steps| {
+                    let holds = |kind: &usize| steps.iter().any(|step| has_room(room(step), kinds[*kind].requests));
+                    welcome.iter().all(holds)
+                });
+                guests.push(welcome);
                 let mut kept: Vec<&'g [i64]> = Vec::new();
                 for step in &steps {
                     // What costs more and has no more of anything is not worth a look.
@@ -185,6 +190,15 @@ impl<'g> Puzzle<'g, '_, '_> {
         let asked = (0..axes).filter(|axis| kinds.iter().any(|kind| kind.requests[*axis] > 0));
         let weights = [Weight::Sum, Weight::Largest].into_iter().chain(asked.map(Weight::Axis)).collect();
         Some(Shop { kinds, wares, guests, weights })
+    }
+
+    /// The machines to choose from: those that others could stand in for, unless some pod needs one of the rest.
+    fn wares_for(&self, outlook: OutlookId, are_enough: impl Fn(&[Step]) -> bool) -> Vec<Step> {
+        let outlook = self.greedy.outlooks.borrow().get(outlook).clone();
+        let numbered = outlook.ladder.iter().enumerate();
+        let replaceable = numbered.filter(|(number, _)| outlook.is_replaceable(self.greedy.world, *number));
+        let replaceable: Vec<Step> = replaceable.map(|(_, step)| *step).collect();
+        if are_enough(&replaceable) { replaceable } else { outlook.ladder.clone() }
     }
 
     /// Solves the program, as far as may be looked.

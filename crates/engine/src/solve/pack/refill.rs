@@ -118,7 +118,11 @@ impl Puzzle<'_, '_, '_> {
     fn topped_up(&mut self, mut bin: Bin, rest: &mut [Rest]) -> Option<Bin> {
         let mut outlook = bin.outlook;
         let (step, _) = self.cheapest(bin.template, outlook, 0, &bin.base)?;
-        let machine = self.greedy.outlooks.borrow().get(outlook).ladder[step].machine;
+        let start = self.greedy.outlooks.borrow().get(outlook).clone();
+        if !start.is_replaceable(self.greedy.world, step) {
+            return Some(bin);
+        }
+        let machine = start.ladder[step].machine;
         let mut requests = bin.base.clone();
         for rest in rest.iter_mut().filter(|rest| !rest.pods.is_empty()) {
             if !self.may_look(1) {
@@ -190,7 +194,12 @@ impl Puzzle<'_, '_, '_> {
             let worth = self.worth(&usable).max(f64::MIN_POSITIVE);
             ((step.price.dollars() + self.greedy.world.node_fee) / worth, step.machine)
         };
-        let mut machines: Vec<(f64, usize)> = outlook.ladder.iter().filter(holds).map(ratio).collect();
+        let holding = || outlook.ladder.iter().enumerate().filter(|(_, step)| holds(step));
+        let replaceable = holding().filter(|(number, _)| outlook.is_replaceable(self.greedy.world, *number));
+        let mut machines: Vec<(f64, usize)> = replaceable.map(|(_, step)| ratio(step)).collect();
+        if machines.is_empty() {
+            machines = holding().map(|(_, step)| ratio(step)).collect();
+        }
         machines.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         machines.into_iter().map(|(_, machine)| machine).take(MOST_MACHINES).collect()
     }
