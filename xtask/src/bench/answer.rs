@@ -6,11 +6,10 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use model::ids::{NodeName, PodName};
 use model::plan::{Plan, PlannedClaim, Target};
-use model::price::Price;
 use model::requirements::{Operator, Requirements};
 use model::resources::{Resource, Resources};
 use model::snapshot::Snapshot;
-use model::why::{ClaimReason, Unplaced};
+use model::why::Unplaced;
 use serde::{Deserialize, Serialize};
 
 use super::file::RequirementEntry;

@@ -259,3 +259,17 @@ fn groups<'a>(
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use model::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_catalogue_fits_what_it_was_made_from_and_is_not_made_again() {
+        let snapshot = Snapshot::empty(Instant::from_unix_seconds(0));
+        let reservations = Reservations::new(&snapshot, &BTreeMap::new(), &BTreeSet::new());
+        assert!(Catalogue::of(&snapshot).fits(&[], &reservations));
+    }
+}

@@ -1,8 +1,8 @@
-//! Which machine a claim is filled for.
+//! Which machine a claim is filled for, and how far.
 
-use super::claims::Claim;
+use super::claims::{Claim, Narrowing};
 use super::classes::Class;
-use super::greedy::Greedy;
+use super::greedy::{Bid, Greedy};
 use super::outlook::Step;
 use super::rooms::has_room;
 use super::worth::{Bundle, Worth};
@@ -48,6 +48,15 @@ impl Greedy<'_, '_> {
         let equals = looked_at.iter().filter(|(cost, ..)| *cost < least * (1.0 + NEARLY));
         let best = equals.min_by(|a, b| b.1.total_cmp(&a.1).then(a.2.cmp(&b.2)));
         outlook.ladder[best.map_or(claim.step, |(.., number)| *number)].machine
+    }
+
+    /// Whether enough types would do for a claim once a pod has joined it.
+    pub(super) fn leaves_choice(&self, bid: Bid, claim: &Claim, narrowing: &Narrowing) -> bool {
+        let outlooks = self.outlooks.borrow();
+        let after = outlooks.get(narrowing.outlook);
+        let sum = || claim.requests.iter().zip(&self.classes[bid.class].requests).map(|(a, b)| a.saturating_add(*b));
+        after.is_replaceable(self.world, narrowing.step)
+            || after.leaves_choice(self.world, narrowing.step, &sum().collect::<Vec<_>>())
     }
 }
 

@@ -399,15 +399,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
         }
     }
 
-    /// Whether enough types would do for a claim once a pod has joined it.
-    fn leaves_choice(&self, bid: Bid, claim: &Claim, narrowing: &Narrowing) -> bool {
-        let outlooks = self.outlooks.borrow();
-        let after = outlooks.get(narrowing.outlook);
-        let sum = || claim.requests.iter().zip(&self.classes[bid.class].requests).map(|(a, b)| a.saturating_add(*b));
-        after.is_replaceable(self.world, narrowing.step)
-            || after.leaves_choice(self.world, narrowing.step, &sum().collect::<Vec<_>>())
-    }
-
     /// Puts a pod on a claim that takes it.
     pub(super) fn join(&mut self, bid: Bid, number: usize, narrowing: Narrowing) {
         let claim = &mut self.claims[number];

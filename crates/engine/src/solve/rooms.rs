@@ -160,6 +160,14 @@ mod tests {
         assert_eq!(rooms.next(0, &[1], [&Bits::default()]), Some(300));
     }
 
+    #[test]
+    fn a_block_knows_its_own_rows_and_no_others() {
+        let mut rooms = Rooms::new(2);
+        (0..16).for_each(|_| rooms.push(&[9, 9]));
+        (0..16).for_each(|_| rooms.push(&[1, 9]));
+        assert_eq!([0, 16].map(|number| rooms.hopeless(number, &[5, 5], [&Bits::default()])), [0, 16]);
+    }
+
     proptest! {
         #[test]
         fn the_next_place_is_the_one_that_a_walk_would_find(

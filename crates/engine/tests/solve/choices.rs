@@ -308,3 +308,14 @@ fn what_is_reserved_decides_whether_a_minimum_of_types_is_met() {
     let one = world(vec![pool(vec![reserved("a"), shape("b").build(), shape("c").build()])]).judged(vec![pod("x")]);
     assert!(!one.is_placed("x"), "only one type can be had from the reservation");
 }
+
+#[test]
+fn the_smallest_machine_for_a_pod_is_itself_a_machine_to_fill() {
+    // Pods that spread are not packed anew, so the first choice stands: two small machines cost less than a large one.
+    let small = shape("small").with("cpu", 1100).with("memory", GI).build();
+    let large = shape("large").with("cpu", 2200).with("memory", 4 * GI).build();
+    let spread = || spread_over("topology.kubernetes.io/zone", 5, &[("app", "web")]);
+    let web = pods("a", 2, |sketch| sketch.asks("cpu", 1000).label("app", "web").spread(spread()));
+    let answer = world(vec![pool("p").types(vec![small, large])]).solve(web);
+    assert_eq!(answer.claims(), 2);
+}

@@ -263,7 +263,11 @@ fn claims_from_a_long_menu_are_not_filled_until_only_the_largest_machines_will_d
         answer.plan.claims.iter().map(|claim| claim.types.len()).min().unwrap()
     };
     assert!(open(100) >= 15, "{} types are left", open(100));
-    assert_eq!(open(50), 1, "the largest machine is the cheapest for its pods, and of few types one is as good as a few");
+    assert_eq!(
+        open(50),
+        1,
+        "the largest machine is the cheapest for its pods, and of few types one is as good as a few"
+    );
 }
 
 #[test]
