@@ -27,6 +27,6 @@ mod world;
 
 pub use replay::{Verdict, replay};
 pub use rules::filter;
-pub use schedule::schedule;
+pub use schedule::{rank, schedule};
 pub use violation::{ClaimFault, MachineFault, MachineName, NotWaiting, Refusal, Violation};
 pub use world::{Node, World, bind};

@@ -46,16 +46,21 @@ fn schedule_watched(
     }
 }
 
-/// The feasible node with the highest score.
-fn best_node(world: &World, pod: &Pod) -> Option<NodeName> {
+/// The feasible nodes in the order of their names, with their scores.
+pub fn rank(world: &World, pod: &Pod) -> Vec<(NodeName, i64)> {
     let prepared = Prepared::of(world, pod);
     let feasible: Vec<&Node> = world.nodes().filter(|node| prepared.refusal(node).is_none()).collect();
     let scores = score::totals(world, pod, &feasible);
-    let mut best: Option<(i64, &NodeName)> = None;
-    for (node, score) in feasible.iter().zip(scores) {
-        if best.is_none_or(|(most, _)| score > most) {
-            best = Some((score, &node.name));
+    feasible.iter().map(|node| node.name.clone()).zip(scores).collect()
+}
+
+/// The feasible node with the highest score.
+fn best_node(world: &World, pod: &Pod) -> Option<NodeName> {
+    let mut best: Option<(NodeName, i64)> = None;
+    for (name, score) in rank(world, pod) {
+        if best.as_ref().is_none_or(|(_, most)| score > *most) {
+            best = Some((name, score));
         }
     }
-    best.map(|(_, name)| name.clone())
+    best.map(|(name, _)| name)
 }
