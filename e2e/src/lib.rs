@@ -8,7 +8,6 @@
 //! Invariants: a cluster never outlives its owner, not even a killed one; two clusters share nothing.
 
 pub mod account;
-pub mod admission;
 mod autoscaler;
 mod cluster;
 mod dovetail;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use api::crd::{CrdSet, definitions};
 use e2e::Cluster;
-use e2e::admission::{Row, Rule, Table, Verdict, exercised, read_tables, rules_of};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use sim::tables::{Row, Rule, Table, Verdict, exercised, read_tables, rules_of};
 
 #[test]
 fn the_api_server_agrees_with_every_row_of_the_aws_tables() {

@@ -52,8 +52,8 @@ const ROOMS: [Room; 15] = [
 
 /// Arrows allowed in tests only, from and to. The engine's plans are held before the judge, those for objects from the wire
 /// too; the judge knows no engine. The judge itself is held before the real scheduler, on objects that the lowering makes
-/// model values of.
-const TEST_ARROWS: [(&str, &str); 7] = [
+/// model values of. The simulator's API server and a real one are held to one suite and the same tables.
+const TEST_ARROWS: [(&str, &str); 8] = [
     ("engine", "judge"),
     ("cluster", "engine"),
     ("cluster", "judge"),
@@ -61,6 +61,7 @@ const TEST_ARROWS: [(&str, &str); 7] = [
     ("e2e", "cluster"),
     ("e2e", "model"),
     ("e2e", "provider"),
+    ("e2e", "sim"),
 ];
 
 /// Third-party crates that would bring the outside world into a room that must not know it. A family is banned whole:

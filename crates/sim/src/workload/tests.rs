@@ -1,0 +1,5 @@
+mod daemons;
+mod deployments;
+mod jobs;
+mod sets;
+mod stateful;

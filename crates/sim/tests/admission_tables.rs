@@ -1,0 +1,96 @@
+//! Every row of the admission tables, which were held against a real API server, held against the schemas of the simulator.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use api::crd::{CrdSet, definitions};
+use serde_json::Value;
+use sim::schema::{FieldError, Schema};
+use sim::tables::{Row, Rule, Table, Verdict, read_tables, rules_of};
+
+#[test]
+fn schemas_agree_with_every_row_of_the_admission_tables() {
+    let tables = read_tables(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/admission")).unwrap();
+    let mut rows = 0;
+    let mut failures = Vec::new();
+    for table in &tables {
+        rows += table.rows.len();
+        failures.extend(check_table(table));
+    }
+    assert!(rows > 1500, "only {rows} rows were read");
+    assert!(failures.is_empty(), "{} of {rows} rows failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn every_definition_can_be_read() {
+    for set in CrdSet::ALL {
+        for crd in definitions(set) {
+            for version in crd.versions() {
+                let schema = Schema::of(crd.to_value(), version);
+                assert!(schema.is_ok(), "{} of {}: {:?}", crd.name(), set.name(), schema.err());
+            }
+        }
+    }
+}
+
+fn check_table(table: &Table) -> Vec<String> {
+    let set = CrdSet::ALL.into_iter().find(|set| set.name() == table.set).unwrap();
+    let crds = definitions(set);
+    let crd = crds.iter().find(|crd| crd.name() == table.definition).unwrap();
+    let schema = Schema::of(crd.to_value(), crd.versions()[0]).unwrap();
+    let rules: BTreeMap<String, Rule> =
+        rules_of(crd.to_value()).into_iter().map(|rule| (rule.to_string(), rule)).collect();
+    let problems = table.rows.iter().filter_map(|row| {
+        let problem = problem_with(row, &rules, send(&schema, table, row))?;
+        Some(format!("{} {:?}: {problem}", table.definition, row.name))
+    });
+    problems.collect()
+}
+
+/// The object as it would be stored, or the causes of the refusal.
+fn send(schema: &Schema, table: &Table, row: &Row) -> Result<Value, Vec<FieldError>> {
+    let wanted = table.object(row).unwrap();
+    if row.status {
+        let mut stored = create(schema, wanted.clone())?;
+        let old = stored.clone();
+        stored["status"] = wanted["status"].clone();
+        schema.admit(&mut stored, Some(&old))?;
+        Ok(stored)
+    } else if let Some(existing) = table.old_object(row).unwrap() {
+        let old = create(schema, existing).unwrap_or_else(|causes| panic!("{}: {causes:?}", row.name));
+        let mut object = wanted;
+        // An update through the object leaves its status as it was.
+        match old.get("status") {
+            Some(status) => object["status"] = status.clone(),
+            None => drop(object.as_object_mut().unwrap().remove("status")),
+        }
+        schema.admit(&mut object, Some(&old))?;
+        Ok(object)
+    } else {
+        create(schema, wanted)
+    }
+}
+
+fn create(schema: &Schema, mut object: Value) -> Result<Value, Vec<FieldError>> {
+    object["metadata"]["name"] = "row".into();
+    object.as_object_mut().unwrap().remove("status");
+    schema.admit(&mut object, None)?;
+    Ok(object)
+}
+
+fn problem_with(row: &Row, rules: &BTreeMap<String, Rule>, outcome: Result<Value, Vec<FieldError>>) -> Option<String> {
+    match (row.verdict(), outcome) {
+        (Verdict::Accepted { stored }, Ok(object)) => stored.iter().find_map(|(pointer, expected)| {
+            let found = object.pointer(pointer).cloned().unwrap_or_default();
+            (found != *expected).then(|| format!("stored {pointer} is {found}, not {expected}"))
+        }),
+        (Verdict::Accepted { .. }, Err(causes)) => Some(format!("was refused: {causes:?}")),
+        (Verdict::RefusedBy(rule), Ok(_)) => Some(format!("was accepted in spite of {rule}")),
+        (Verdict::RefusedBy(name), Err(causes)) => match rules.get(name) {
+            None => Some(format!("names a rule that does not exist: {name}")),
+            Some(rule) if causes.iter().any(|cause| rule.explains(&cause.field, &cause.message)) => None,
+            Some(rule) => Some(format!("was refused, but not by {name} ({}): {causes:?}", rule.reason())),
+        },
+    }
+}
