@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use sim::tables::{Row, Rule, Table, Verdict, exercised, read_tables, rules_of};
+use sim::tables::{Causes, Row, Rule, Table, Verdict, exercised, read_tables, rules_of};
 
 #[test]
 fn the_api_server_agrees_with_every_row_of_the_aws_tables() {
@@ -127,7 +127,7 @@ async fn check_table(client: &Client, table: &Table) -> Vec<String> {
     for (index, row) in table.rows.iter().enumerate() {
         let name = format!("row-{index}");
         let outcome = send(&api, table, row, &name).await;
-        if let Some(problem) = problem_with(row, &rules, outcome) {
+        if let Some(problem) = row.problem_with(&rules, outcome) {
             failures.push(format!("{} {:?}: {problem}", table.definition, row.name));
         }
         // Most rows never came to exist.
@@ -135,9 +135,6 @@ async fn check_table(client: &Client, table: &Table) -> Vec<String> {
     }
     failures
 }
-
-/// Why the API server refused an object: a field and a message for each cause.
-type Causes = Vec<(String, String)>;
 
 fn causes(error: kube::Error) -> Causes {
     let kube::Error::Api(status) = error else { panic!("the API server did not answer: {error}") };
@@ -171,22 +168,6 @@ async fn send(api: &Api<DynamicObject>, table: &Table, row: &Row, name: &str) ->
         api.create(&options, &object(wanted)).await.map_err(causes)?;
     }
     Ok(serde_json::to_value(api.get(name).await.unwrap()).unwrap())
-}
-
-fn problem_with(row: &Row, rules: &BTreeMap<String, Rule>, outcome: Result<Value, Causes>) -> Option<String> {
-    match (row.verdict(), outcome) {
-        (Verdict::Accepted { stored }, Ok(object)) => stored.iter().find_map(|(pointer, expected)| {
-            let found = object.pointer(pointer).cloned().unwrap_or_default();
-            (found != *expected).then(|| format!("stored {pointer} is {found}, not {expected}"))
-        }),
-        (Verdict::Accepted { .. }, Err(causes)) => Some(format!("was refused: {causes:?}")),
-        (Verdict::RefusedBy(rule), Ok(_)) => Some(format!("was accepted in spite of {rule}")),
-        (Verdict::RefusedBy(name), Err(causes)) => match rules.get(name) {
-            None => Some(format!("names a rule that does not exist: {name}")),
-            Some(rule) if causes.iter().any(|(field, message)| rule.explains(field, message)) => None,
-            Some(rule) => Some(format!("was refused, but not by {name} ({}): {causes:?}", rule.reason())),
-        },
-    }
 }
 
 fn api_of(client: &Client, definition: &Value) -> Api<DynamicObject> {

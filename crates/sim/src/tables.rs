@@ -7,4 +7,4 @@ mod rules;
 mod table;
 
 pub use rules::{Rule, exercised, rules_of};
-pub use table::{Row, Table, Verdict, read_tables};
+pub use table::{Causes, Row, Table, Verdict, read_tables};

@@ -7,7 +7,7 @@ use std::path::Path;
 use api::crd::{CrdSet, definitions};
 use serde_json::Value;
 use sim::schema::{FieldError, Schema};
-use sim::tables::{Row, Rule, Table, Verdict, read_tables, rules_of};
+use sim::tables::{Causes, Row, Rule, Table, read_tables, rules_of};
 
 #[test]
 fn schemas_agree_with_every_row_of_the_admission_tables() {
@@ -42,7 +42,7 @@ fn check_table(table: &Table) -> Vec<String> {
     let rules: BTreeMap<String, Rule> =
         rules_of(crd.to_value()).into_iter().map(|rule| (rule.to_string(), rule)).collect();
     let problems = table.rows.iter().filter_map(|row| {
-        let problem = problem_with(row, &rules, send(&schema, table, row))?;
+        let problem = row.problem_with(&rules, send(&schema, table, row).map_err(causes))?;
         Some(format!("{} {:?}: {problem}", table.definition, row.name))
     });
     problems.collect()
@@ -79,18 +79,6 @@ fn create(schema: &Schema, mut object: Value) -> Result<Value, Vec<FieldError>> 
     Ok(object)
 }
 
-fn problem_with(row: &Row, rules: &BTreeMap<String, Rule>, outcome: Result<Value, Vec<FieldError>>) -> Option<String> {
-    match (row.verdict(), outcome) {
-        (Verdict::Accepted { stored }, Ok(object)) => stored.iter().find_map(|(pointer, expected)| {
-            let found = object.pointer(pointer).cloned().unwrap_or_default();
-            (found != *expected).then(|| format!("stored {pointer} is {found}, not {expected}"))
-        }),
-        (Verdict::Accepted { .. }, Err(causes)) => Some(format!("was refused: {causes:?}")),
-        (Verdict::RefusedBy(rule), Ok(_)) => Some(format!("was accepted in spite of {rule}")),
-        (Verdict::RefusedBy(name), Err(causes)) => match rules.get(name) {
-            None => Some(format!("names a rule that does not exist: {name}")),
-            Some(rule) if causes.iter().any(|cause| rule.explains(&cause.field, &cause.message)) => None,
-            Some(rule) => Some(format!("was refused, but not by {name} ({}): {causes:?}", rule.reason())),
-        },
-    }
+fn causes(errors: Vec<FieldError>) -> Causes {
+    errors.into_iter().map(|error| (error.field, error.message)).collect()
 }

@@ -7,6 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::rules::Rule;
+
+/// Why a server refused an object: fields and messages.
+pub type Causes = Vec<(String, String)>;
+
 /// All rows about one kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,6 +112,23 @@ impl Row {
         match &self.violates {
             Some(rule) => Verdict::RefusedBy(rule),
             None => Verdict::Accepted { stored: &self.stored },
+        }
+    }
+
+    /// What is wrong with an answer to the row, if anything: what was stored, or why it was refused, by field and message.
+    pub fn problem_with(&self, rules: &BTreeMap<String, Rule>, outcome: Result<Value, Causes>) -> Option<String> {
+        match (self.verdict(), outcome) {
+            (Verdict::Accepted { stored }, Ok(object)) => stored.iter().find_map(|(pointer, expected)| {
+                let found = object.pointer(pointer).cloned().unwrap_or_default();
+                (found != *expected).then(|| format!("stored {pointer} is {found}, not {expected}"))
+            }),
+            (Verdict::Accepted { .. }, Err(causes)) => Some(format!("was refused: {causes:?}")),
+            (Verdict::RefusedBy(rule), Ok(_)) => Some(format!("was accepted in spite of {rule}")),
+            (Verdict::RefusedBy(name), Err(causes)) => match rules.get(name) {
+                None => Some(format!("names a rule that does not exist: {name}")),
+                Some(rule) if causes.iter().any(|(field, message)| rule.explains(field, message)) => None,
+                Some(rule) => Some(format!("was refused, but not by {name} ({}): {causes:?}", rule.reason())),
+            },
         }
     }
 
