@@ -16,6 +16,9 @@ use crate::time::Instant;
 /// What a pool without an active budget allows. Upstream's number, because the metric of allowed disruptions shows it.
 pub const UNLIMITED: u32 = i32::MAX as u32;
 
+/// A schedule whose windows overlap so often is taken to have no end.
+const MOST_HITS_FOLLOWED: usize = 2000;
+
 /// Why a node is to leave voluntarily.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
@@ -205,6 +208,23 @@ impl Window {
             // year 1 here, which upstream takes for a hit in the past; for a brake this is the safe side.
             None => true,
         }
+    }
+
+    /// When it next becomes active, or stops to be. Nothing when that never happens, or only after very many windows that
+    /// overlap.
+    pub fn next_change(&self, now: Instant) -> Option<Instant> {
+        if !self.contains(now) {
+            return self.schedule.next_after(now);
+        }
+        let mut end = self.schedule.next_after(now.minus(self.duration))?.plus(self.duration);
+        // Each hit within the window moves its end.
+        for _ in 0..MOST_HITS_FOLLOWED {
+            match self.schedule.next_after(end.minus(self.duration)) {
+                Some(hit) if hit <= end => end = hit.plus(self.duration),
+                _ => return Some(end),
+            }
+        }
+        None
     }
 }
 

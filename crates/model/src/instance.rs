@@ -55,6 +55,13 @@ pub enum CapacityType {
 }
 
 impl CapacityType {
+    pub const ALL: [Self; 3] = [Self::Reserved, Self::Spot, Self::OnDemand];
+
+    /// Reads the label's value.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|capacity_type| capacity_type.as_str() == text)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reserved => "reserved",
@@ -72,10 +79,7 @@ impl Offering {
     }
 
     pub fn capacity_type(&self) -> Option<CapacityType> {
-        let name = self.label(labels::CAPACITY_TYPE)?;
-        [CapacityType::Reserved, CapacityType::Spot, CapacityType::OnDemand]
-            .into_iter()
-            .find(|capacity_type| *capacity_type.as_str() == **name)
+        self.label(labels::CAPACITY_TYPE).and_then(|name| CapacityType::parse(name))
     }
 }
 

@@ -9,7 +9,9 @@
 pub mod budget;
 pub mod claim;
 pub mod cron;
+pub mod disruption;
 pub mod drain;
+pub mod eviction;
 pub mod ids;
 pub mod instance;
 pub mod labels;

@@ -1,6 +1,7 @@
 //! Nodes: machines that run, and machines that were asked for and have not come yet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ids::{NodeName, PoolName};
 use crate::instance::InstanceType;
@@ -28,6 +29,61 @@ pub struct Node {
     /// Whether it is going away; it then takes no pods, and its own need a new place.
     pub is_leaving: bool,
     pub created: Instant,
+    /// Whether and when it may leave; only machines that have a claim of ours say so.
+    pub tenure: Option<Tenure>,
+}
+
+/// What a machine's claim and its Node say about whether and when it may leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenure {
+    pub claim: NodeName,
+    /// Whether the kubelet says that the Node is ready.
+    pub is_ready: bool,
+    /// Whether the cloud has been asked to end it, so that it counts for nothing any more.
+    pub is_ending: bool,
+    /// Whether an annotation of the Node keeps everybody from disrupting it.
+    pub do_not_disrupt: bool,
+    /// When it became initialized.
+    pub initialized: Option<Instant>,
+    /// Since when it may be consolidated.
+    pub consolidatable: Option<Instant>,
+    pub drifted: Option<Drifted>,
+    /// When a pod last came to it or left it.
+    pub last_pod_event: Option<Instant>,
+    /// How long it may drain; unset means as long as it takes.
+    pub grace: Option<Duration>,
+    /// How long it may live.
+    pub expire_after: Option<Duration>,
+}
+
+/// A node that no longer is what its pool or class says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drifted {
+    pub since: Instant,
+    pub reason: Arc<str>,
+}
+
+impl Tenure {
+    /// Of a claim of which nothing else is known; for building.
+    pub fn of(claim: NodeName) -> Self {
+        Self {
+            claim,
+            is_ready: true,
+            is_ending: false,
+            do_not_disrupt: false,
+            initialized: None,
+            consolidatable: None,
+            drifted: None,
+            last_pod_event: None,
+            grace: None,
+            expire_after: None,
+        }
+    }
+
+    /// The moment from which its pool's `consolidateAfter` counts.
+    pub fn settled_since(&self) -> Option<Instant> {
+        self.last_pod_event.or(self.initialized)
+    }
 }
 
 /// How far a node has come.
@@ -69,6 +125,7 @@ mod tests {
             progress,
             is_leaving: false,
             created: Instant::from_unix_seconds(0),
+            tenure: None,
         };
         let unlaunched = Progress::Unlaunched { types: Vec::new(), requirements: Requirements::default() };
         for (progress, has_node, is_initialized) in [

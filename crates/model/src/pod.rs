@@ -40,6 +40,8 @@ pub struct Pod {
     pub is_ready: Readiness,
     /// Stands for room that a buffer keeps; no such pod exists.
     pub is_virtual: bool,
+    /// What its author says about how sad its end would be, among its equals; nothing said is zero.
+    pub deletion_cost: i64,
 }
 
 /// What a pod asks of its node. Replicas ask alike.
@@ -150,6 +152,7 @@ impl Pod {
             do_not_disrupt: DoNotDisrupt::No,
             is_ready: Readiness::Unknown,
             is_virtual: false,
+            deletion_cost: 0,
         }
     }
 

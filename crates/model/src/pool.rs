@@ -1,6 +1,7 @@
 //! NodePools as the engine sees them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::budget::Budgets;
 use crate::ids::PoolName;
@@ -24,6 +25,30 @@ pub struct Pool {
     /// What the cloud offers this pool, overlays applied. Empty when it offers nothing or could not say.
     pub instance_types: Vec<Arc<InstanceType>>,
     pub budgets: Budgets,
+    pub consolidation: Consolidation,
+}
+
+/// When nodes of a pool may be removed or replaced to save money. A static pool never asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Consolidation {
+    pub policy: ConsolidationPolicy,
+    /// How long a node must be free of pod events; `None` for never.
+    pub after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConsolidationPolicy {
+    WhenEmpty,
+    /// Whatever saves anything.
+    WhenEmptyOrUnderutilized,
+    /// Only what saves enough for what it disturbs.
+    Balanced,
+}
+
+impl Default for Consolidation {
+    fn default() -> Self {
+        Self { policy: ConsolidationPolicy::WhenEmptyOrUnderutilized, after: Some(Duration::ZERO) }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +72,17 @@ pub struct Limits {
     pub nodes: Option<i64>,
     /// Each resource that is limited, with its limit; zero is a limit too.
     pub resources: Vec<(crate::resources::Resource, i64)>,
+}
+
+impl Pool {
+    pub fn is_static(&self) -> bool {
+        matches!(self.kind, PoolKind::Static { .. })
+    }
+
+    /// What the pool is offered under a name.
+    pub fn instance_type(&self, name: &str) -> Option<&Arc<InstanceType>> {
+        self.instance_types.iter().find(|offered| offered.name.as_str() == name)
+    }
 }
 
 impl Limits {

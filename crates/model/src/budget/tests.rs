@@ -204,3 +204,20 @@ fn nodes_are_a_count_or_a_percentage_and_nothing_else() {
         assert_eq!(BudgetNodes::parse(text), Err(BudgetError::Nodes { text: text.to_owned() }));
     }
 }
+
+#[test]
+fn a_window_says_when_it_opens_and_when_it_closes() {
+    let check = |schedule: &str, minutes: u64, now: &str, expected: Option<&str>| {
+        let window = Window::parse(schedule, Duration::from_secs(60 * minutes)).unwrap();
+        let found = window.next_change(now.parse().unwrap());
+        assert_eq!(found, expected.map(|time| time.parse().unwrap()), "{schedule} for {minutes} minutes at {now}");
+    };
+    check("0 6 * * *", 60, "2024-01-07T05:00:00Z", Some("2024-01-07T06:00:00Z"));
+    check("0 6 * * *", 60, "2024-01-07T06:00:00Z", Some("2024-01-07T07:00:00Z"));
+    check("0 6 * * *", 60, "2024-01-07T06:59:59Z", Some("2024-01-07T07:00:00Z"));
+    check("0 6 * * *", 60, "2024-01-07T07:00:00Z", Some("2024-01-08T06:00:00Z"));
+    check("0 6,7 * * *", 90, "2024-01-07T06:10:00Z", Some("2024-01-07T08:30:00Z"));
+    check("0 6,7 * * *", 60, "2024-01-07T06:10:00Z", Some("2024-01-07T08:00:00Z"));
+    check("* * * * *", 5, "2024-01-07T06:10:00Z", None);
+    check("0 0 30 2 *", 5, "2024-01-07T06:10:00Z", None);
+}

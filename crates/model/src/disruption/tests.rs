@@ -1,0 +1,124 @@
+use super::*;
+use crate::time::Instant;
+
+fn leaver(node: &str, pool: &str, dollars: f64) -> Leaver {
+    Leaver {
+        node: node.into(),
+        claim: format!("claim-{node}").into(),
+        pool: pool.into(),
+        instance_type: None,
+        capacity_type: None,
+        price: Price::from_dollars(dollars).unwrap(),
+        pods: Vec::new(),
+        cost: EvictionCost::COMMON,
+    }
+}
+
+fn command(nodes: &[&str], replacements: usize) -> Disruption {
+    let price = |dollars: f64| Price::from_dollars(dollars).unwrap();
+    Disruption {
+        method: if nodes.len() > 1 { Method::MultiConsolidation } else { Method::SingleConsolidation },
+        leaving: nodes.iter().map(|node| leaver(node, "p", 1.0)).collect(),
+        replacements: vec![PlannedClaim::bare("p".into()); replacements],
+        moves: Vec::new(),
+        worth: Worth { before: price(3.456), after: price(1.0), evicted: 7, ..Worth::default() },
+    }
+}
+
+#[test]
+fn commands_read_as_the_reference_writes_them() {
+    let whole = |nodes: &[&str], count| Decided::Whole(&command(nodes, count)).to_string();
+    assert_eq!(whole(&["n1", "n2"], 0), "delete: [n1, n2]");
+    assert_eq!(whole(&["n1"], 1), "replace: [n1] -> [1 replacement]");
+    assert_eq!(whole(&["n1"], 2), "replace: [n1] -> [2 replacements]");
+    let (one, two) = (command(&["n1"], 1), command(&["n1", "n2"], 1));
+    assert_eq!(Decided::For(&one, &"n1".into()).to_string(), "replace: [n1] -> [1 replacement]");
+    assert_eq!(
+        two.candidate_event(&"n2".into()),
+        "Consolidation candidate: replace: [n2] (part of 2-node consolidation) (savings: $2.46)"
+    );
+    assert_eq!(
+        one.rejected_event(&"n1".into(), "churn"),
+        "Consolidation rejected: replace: [n1] -> [1 replacement], reason: churn (savings: $2.46)"
+    );
+    let logged = Decided::Logged { command: &two, id: "7" }.to_string();
+    assert_eq!(logged, "Underutilized/7: replace: nodepools=[p]: [n1, n2] -> [1 replacement] (savings: $2.46)");
+    assert_eq!(one.why(), "1 node at $3.4560/h become 1 at $1.0000/h: saves $2.4560/h, evicts 7 pods");
+}
+
+// 02/QU15
+#[test]
+fn methods_have_the_labels_of_their_metrics() {
+    let labels =
+        Method::ALL.map(|method| (method.reason().as_str(), method.consolidation_type(), method.is_graceful()));
+    assert_eq!(
+        labels,
+        [
+            ("Empty", "empty", true),
+            ("Drifted", "", false),
+            ("Drifted", "", false),
+            ("Underutilized", "multi", true),
+            ("Underutilized", "single", true),
+        ]
+    );
+    assert_eq!([command(&["n"], 0), command(&["n"], 1)].map(|command| command.verb().as_str()), ["delete", "replace"]);
+}
+
+#[test]
+fn texts_of_events_begin_as_the_reference_begins_them() {
+    let text = |stay: Stay| stay.event_text().unwrap();
+    assert_eq!(text(Stay::Nominated), "Node is nominated for a pending pod");
+    assert_eq!(text(Stay::NoPool("a".into())), "NodePool not found (NodePool=a)");
+    assert_eq!(text(Stay::NotCheaper), "Can't replace with a cheaper node");
+    assert_eq!(
+        text(Stay::TooManyReplacements { count: 3, price: Price::ZERO }),
+        "Can't remove without creating 3 candidates"
+    );
+    assert_eq!(
+        text(Stay::SpotToSpotTooFew { found: 4 }),
+        "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to consolidate, got 4"
+    );
+    let left = |count: usize| {
+        let unplaced = |i: usize| crate::why::Unplaced {
+            pod: PodName::new("a", &i.to_string()),
+            nearest_node: None,
+            pools: Vec::new(),
+            closest_pool: None,
+            general: vec![crate::why::Obstacle::NoPool],
+        };
+        text(Stay::PodsLeft((0..count).map(unplaced).collect()))
+    };
+    assert!(left(1).starts_with("Not all pods would schedule, a/0 => "));
+    assert!(left(7).ends_with(" and 2 other(s)") && left(7).contains("a/4 => ") && !left(7).contains("a/5"));
+    assert_eq!([Stay::Wanted, Stay::UnderWay, Stay::OthersFirst].map(|stay| stay.event_text()), [None, None, None]);
+}
+
+#[test]
+fn what_time_lifts_says_when_and_is_easier_than_what_somebody_must_change() {
+    let until = Instant::from_unix_seconds(9);
+    let passing = Stay::MovedLately { pod: PodName::new("a", "b"), until };
+    let budget = |until| Stay::Budget { pool: "p".into(), reason: Reason::Empty, allowed: 0, until };
+    assert_eq!(
+        (passing.until(), budget(Some(until)).until(), Stay::NotCheaper.until()),
+        (Some(until), Some(until), None)
+    );
+    let order =
+        [passing, budget(None), Stay::DoNotDisrupt, Stay::NotCheaper, Stay::NotOurs].map(|stay| stay.hardness());
+    assert!(order.is_sorted() && order[0] < order[4], "{order:?}");
+}
+
+// 02/BA7
+#[test]
+fn an_approval_says_its_score_and_shares() {
+    let score = PoolScore {
+        pool: "p".into(),
+        policy: ConsolidationPolicy::Balanced,
+        savings: Some(125_000),
+        disruption: Some(37_500),
+        verdict: Verdict::Approved,
+    };
+    assert_eq!(score.approved_event(), "score 3.33 >= threshold 0.50 (k: 2, savings 12.5%, disruption 3.8%)");
+    let free = PoolScore { disruption: Some(0), ..score.clone() };
+    assert_eq!(free.score(), None);
+    assert_eq!(PoolScore { savings: Some(-5), ..score }.score(), Some(0));
+}
