@@ -6,7 +6,11 @@
 //! Invariants: equal input gives an equal answer, byte for byte; every refusal carries its reason; no panic on any
 //! input.
 
+pub mod disrupt;
+pub mod disruptable;
 pub mod drain;
 pub mod lifecycle;
 pub mod overlay;
+pub mod repair;
 pub mod solve;
+pub mod statics;

@@ -7,7 +7,7 @@
 //! hangs on a third.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -28,7 +28,9 @@ mod rooms;
 mod search;
 mod simplex;
 mod sites;
+mod sizes;
 mod topology;
+mod walk;
 mod wishes;
 mod words;
 mod world;
@@ -44,6 +46,7 @@ use model::snapshot::Snapshot;
 
 pub use catalogue::Catalogue;
 use greedy::Greedy;
+pub(crate) use greedy::whatif;
 use reserve::Reservations;
 use world::World;
 

@@ -49,5 +49,6 @@ fn settled_node(node: &Node, before: &Snapshot) -> model::node::Node {
         progress: Progress::Initialized,
         is_leaving: node.is_leaving,
         created: before.now,
+        tenure: None,
     }
 }

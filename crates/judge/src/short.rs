@@ -95,6 +95,7 @@ pub(crate) fn node(text: &str) -> Node {
         progress: Progress::Initialized,
         is_leaving: false,
         created: Instant::from_unix_seconds(0),
+        tenure: None,
     };
     for (word, value) in words {
         match word {
@@ -259,6 +260,7 @@ pub(crate) fn add_pool(snapshot: &mut Snapshot, types: &[&str], change: impl FnO
         template: Template { requirements: Requirements::from_labels(&labels), labels, ..Template::default() },
         instance_types: types.iter().map(|text| Arc::new(instance_type(text))).collect(),
         budgets: Budgets::default(),
+        consolidation: Default::default(),
     };
     change(&mut pool);
     snapshot.pools.insert(pool.name.clone(), Arc::new(pool));

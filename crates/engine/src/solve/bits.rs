@@ -58,10 +58,17 @@ impl Bits {
         word.is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// Whether a number and the 63 after it are all members. The number must be a multiple of 64.
-    pub(crate) fn is_word_full(&self, number: usize) -> bool {
-        let word = if number == 0 { Some(&self.first) } else { self.rest.get(number / 64 - 1) };
-        word.is_some_and(|word| *word == u64::MAX)
+    /// The members from sixty-four times a number on, sixty-four of them, as a word.
+    pub(crate) fn word(&self, index: usize) -> u64 {
+        if index == 0 { self.first } else { self.rest.get(index - 1).copied().unwrap_or(0) }
+    }
+
+    /// Adds everybody who is in none of some sets, as far as there is room.
+    pub(crate) fn add_all_but<'o>(&mut self, others: impl IntoIterator<Item = &'o Self>) {
+        let mut all = Self::empty_like(self);
+        others.into_iter().for_each(|other| all.add_all(other));
+        self.first |= !all.first;
+        self.rest.iter_mut().zip(&all.rest).for_each(|(a, b)| *a |= !b);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -73,23 +80,21 @@ impl Bits {
     }
 
     pub(crate) fn intersects(&self, other: &Self) -> bool {
-        self.words().zip(other.words()).any(|(a, b)| a & b != 0)
+        self.first & other.first != 0 || self.rest.iter().zip(&other.rest).any(|(a, b)| a & b != 0)
     }
 
     pub(crate) fn is_subset(&self, other: &Self) -> bool {
-        self.words().zip(other.words()).all(|(a, b)| a & !b == 0)
+        self.first & !other.first == 0 && self.rest.iter().zip(&other.rest).all(|(a, b)| a & !b == 0)
     }
 
     pub(crate) fn keep(&mut self, other: &Self) {
-        for (a, b) in self.words_mut().zip(other.words()) {
-            *a &= b;
-        }
+        self.first &= other.first;
+        self.rest.iter_mut().zip(&other.rest).for_each(|(a, b)| *a &= b);
     }
 
     pub(crate) fn add_all(&mut self, other: &Self) {
-        for (a, b) in self.words_mut().zip(other.words()) {
-            *a |= b;
-        }
+        self.first |= other.first;
+        self.rest.iter_mut().zip(&other.rest).for_each(|(a, b)| *a |= b);
     }
 
     /// Keeps the numbers whose amount in a column is so much or more.
@@ -168,15 +173,18 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_full_when_all_its_numbers_are_members() {
-        for start in [0, 64, 128] {
-            let mut bits = Bits::empty(200);
-            (start..start + 64).for_each(|number| bits.insert(number));
-            let full: Vec<usize> = [0, 64, 128].into_iter().filter(|number| bits.is_word_full(*number)).collect();
-            assert_eq!(full, [start]);
-            bits.remove(start + 63);
-            assert!(!bits.is_word_full(start));
-        }
+    fn words_are_told_one_by_one_and_are_empty_beyond_the_end() {
+        let bits: Bits = [0, 63, 64, 130].into_iter().collect();
+        assert_eq!([0, 1, 2, 3].map(|index| bits.word(index)), [1 | 1 << 63, 1, 4, 0]);
+    }
+
+    #[test]
+    fn all_but_some_are_everybody_that_there_is_room_for() {
+        let mut bits = Bits::empty(128);
+        bits.insert(5);
+        let [few, more]: [Bits; 2] = [[5, 6].into_iter().collect(), [70, 71, 300].into_iter().collect()];
+        bits.add_all_but([&few, &more]);
+        assert_eq!(bits.iter().collect::<Vec<_>>(), (0..128).filter(|n| ![6, 70, 71].contains(n)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -16,11 +16,12 @@ use model::instance::{CapacityType, InstanceType, Offering};
 use model::pool::Pool;
 use model::price::Price;
 use model::requirements::{Requirement, Requirements};
-use model::resources::Resources;
+use model::resources::{Resource, Resources};
 use model::snapshot::Snapshot;
 
 use super::bits::Bits;
 use super::reserve::Reservations;
+use super::sizes::Sizes;
 use super::words::{Dictionary, Key, Lexicon, Mask, Words};
 use super::world::usable_pools;
 
@@ -42,6 +43,8 @@ pub struct Catalogue {
     pub(super) able: Vec<Bits>,
     /// Whether some type is several machines, because its offerings differ in amounts.
     pub(super) has_twins: bool,
+    /// Machines by what they have of each resource that some have.
+    pub(super) sizes: BTreeMap<Resource, Sizes>,
 }
 
 /// The types of one pool.
@@ -123,11 +126,13 @@ impl Catalogue {
             asking: Vec::new(),
             able: Vec::new(),
             has_twins: false,
+            sizes: BTreeMap::new(),
         };
         catalogue.lower(&types, &words, reservations);
         catalogue.has_twins = catalogue.machines.windows(2).any(|pair| is_same(&pair[0], &pair[1]));
         catalogue.asking = (0..words.key_count()).map(|key| catalogue.asking_of(key, &words)).collect();
         catalogue.able = catalogue.asking.iter().map(|asking| catalogue.able_of(asking)).collect();
+        catalogue.sizes = sizes(&catalogue.machines);
         catalogue.menus = pools.iter().map(|pool| catalogue.menu(pool)).collect();
         catalogue
     }
@@ -236,6 +241,16 @@ pub(super) fn reserved(pools: &[&Arc<Pool>]) -> BTreeMap<ReservationId, u32> {
         *least = (*least).min(reservation.left);
     }
     left
+}
+
+fn sizes(machines: &[Machine]) -> BTreeMap<Resource, Sizes> {
+    let amounts = machines.iter().flat_map(|machine| machine.allocatable.amounts());
+    let resources: BTreeSet<Resource> = amounts.map(|(resource, _)| resource).collect();
+    let sizes = |resource: Resource| {
+        let column: Vec<i64> = machines.iter().map(|machine| machine.allocatable.get(&resource)).collect();
+        Some((resource, Sizes::new(&column)?))
+    };
+    resources.into_iter().filter_map(sizes).collect()
 }
 
 /// The type's capacity and allocatable amounts with the available offerings that have them, the type's own amounts first.

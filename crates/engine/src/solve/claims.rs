@@ -15,7 +15,7 @@ use super::limits::Limits;
 use super::listing::{listed, unmet};
 use super::outlook::{Domain, OutlookId, Outlooks, Stock};
 use super::reserve::{AllHeld, Reservations};
-use super::topology::{Rule, Topology};
+use super::topology::{Rule, Topology, Weighed};
 use super::words::{ABSENT, Key};
 use super::world::{Template, World};
 
@@ -82,6 +82,8 @@ pub(crate) struct Candidate<'c, 'a> {
     pub(crate) place: usize,
     /// How far down the list of domains to begin; the best comes first.
     pub(crate) turn: usize,
+    /// Its rules as things stand, if somebody has weighed them.
+    pub(crate) rules: Option<&'c [Weighed<'c>]>,
 }
 
 /// A refusal, and whether it can ever change: claims only get narrower, but counts of other pods grow.
@@ -175,18 +177,12 @@ impl View<'_, '_> {
         candidate: Candidate<'_, '_>,
         place: &Place,
     ) -> Result<(OutlookId, usize), Refusal> {
-        // Most refusals in a crowd that keeps apart are these, and they are the cheapest to see.
-        let on_hosts = |rule: &&Rule| self.topology.groups[rule.group()].key.is_none();
-        let mut lasting = self.rules(candidate).filter(on_hosts).filter(|rule| self.topology.is_lasting(rule));
-        if lasting.any(|rule| !self.topology.holds_on_host(rule, candidate.place)) {
-            return Err(Refusal::Final);
-        }
         let labelled = self.labelled(claim, candidate, place).ok_or(Refusal::Final)?;
         // What cannot hold the pod whatever its neighbours do need not be asked about them.
         // Limits can ease: another claim may settle for a smaller machine.
         let lasting = if self.limits.may_bind(claim.template) { Refusal::ForNow } else { Refusal::TooSmall };
         let step = self.step(claim, candidate, labelled).ok_or(lasting)?;
-        if !self.rules(candidate).filter(on_hosts).all(|rule| self.topology.holds_on_host(rule, candidate.place)) {
+        if !self.holds_on_host(candidate) {
             return Err(Refusal::ForNow);
         }
         if candidate.rung.keys.is_empty() && !self.topology.has_reliance() {
@@ -225,6 +221,32 @@ impl View<'_, '_> {
         own.chain(unwanted.filter(|rule| !self.lift.has(Constraint::Unwanted(rule.group()))))
     }
 
+    /// Whether the rules about hosts let the pod in.
+    fn holds_on_host(&self, candidate: Candidate<'_, '_>) -> bool {
+        let on_hosts = |rule: &&Rule| self.topology.groups[rule.group()].key.is_none();
+        match candidate.rules {
+            Some(rules) => rules.iter().all(|rule| rule.holds_on_host(self.topology, candidate.place)),
+            None => {
+                let mut rules = self.rules(candidate).filter(on_hosts);
+                rules.all(|rule| self.topology.holds_on_host(rule, candidate.place))
+            }
+        }
+    }
+
+    /// What the rules about labels leave.
+    fn within_rules(&self, candidate: Candidate<'_, '_>, outlook: OutlookId) -> Option<OutlookId> {
+        let Some(rules) = candidate.rules else {
+            let keyed = |rule| Some((self.topology.groups[Rule::group(rule)].key?, rule));
+            let mut keyed = self.rules(candidate).filter_map(keyed);
+            return keyed
+                .try_fold(outlook, |outlook, (key, rule)| self.restricted(outlook, key, &self.topology.allowed(rule)));
+        };
+        rules.iter().try_fold(outlook, |outlook, rule| match rule {
+            Weighed::Host { .. } => Some(outlook),
+            Weighed::Label { key, allowed, .. } => self.restricted(outlook, *key, allowed),
+        })
+    }
+
     /// Applies the rules about other pods. A label that they count by must be settled, so the best domain is taken.
     fn settle(
         &self,
@@ -232,11 +254,7 @@ impl View<'_, '_> {
         candidate: Candidate<'_, '_>,
         mut outlook: OutlookId,
     ) -> Option<(OutlookId, usize)> {
-        for rule in self.rules(candidate) {
-            if let Some(key) = self.topology.groups[rule.group()].key {
-                outlook = self.restricted(outlook, key, &self.topology.allowed(rule))?;
-            }
-        }
+        outlook = self.within_rules(candidate, outlook)?;
         if !self.lift.has(Constraint::Domains) {
             if claim.pods.is_empty() && self.topology.closes_hosts(claim.template) {
                 return None;
@@ -375,11 +393,18 @@ impl View<'_, '_> {
             wanted.iter_mut().zip(pod).for_each(|(sum, pod)| *sum = sum.saturating_add(*pod));
             ports.extend(candidate.class.pod.wants.ports.iter().cloned());
         }
-        let mut fitting = machines.clone();
-        for (axis, wanted) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted > 0) {
-            if !self.lift.has(Constraint::Resource(axis)) {
-                fitting.keep_where_at_least(*wanted, template.column(axis));
+        let is_asked = |(axis, wanted): &(usize, &i64)| **wanted > 0 && !self.lift.has(Constraint::Resource(*axis));
+        let mut fitting = Bits::empty_like(machines);
+        for group in &template.daemons {
+            let mut of_group = machines.clone();
+            of_group.keep(&group.machines);
+            for (axis, wanted) in wanted.iter().enumerate().filter(is_asked) {
+                match self.world.machines.sizes(axis) {
+                    Some(sizes) => of_group.keep(sizes.holding(wanted.saturating_add(group.requests[axis]))),
+                    None => of_group.keep_where_at_least(*wanted, template.column(axis)),
+                }
             }
+            fitting.add_all(&of_group);
         }
         if !ports.is_empty() && !self.lift.has(Constraint::Ports) {
             let taken = template.daemons.iter().filter(|group| conflict(&ports, &group.ports));

@@ -9,7 +9,7 @@ use model::ids::PodName;
 use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, Labels};
 use model::plan::{Plan, PlannedClaim, Target};
 use model::price::Price;
-use model::requirements::{Operator, Requirement, Requirements};
+use model::requirements::{Requirement, Requirements};
 use model::resources::Resources;
 use model::snapshot::MinValuesPolicy;
 use model::why::{ClaimReason, Obstacle};
@@ -20,41 +20,41 @@ use super::explain::{self, Inquiry};
 use super::greedy::{Greedy, Seat};
 use super::lift::{Constraint, Lift};
 use super::listing::{Choice, Listing, unmet};
-use super::outlook::{OutlookId, Step};
+use super::outlook::{Outlook, OutlookId, Step};
 use super::words::Key;
 use super::world::World;
 
 /// A claim, spelled out.
 struct Draft {
-    claim: Claim,
-    states: Vec<Bits>,
+    number: usize,
+    outlook: Rc<Outlook>,
+    /// Its labels, if they were narrowed once more for the sake of offerings that differ in amounts.
+    narrowed: Option<Vec<Bits>>,
     machines: Bits,
     requirements: Requirements,
-    /// Whether its labels were narrowed once more for the sake of offerings that differ in amounts.
-    is_special: bool,
 }
 
 /// Writes the plan down. Claims settle their lists in the order in which they were opened.
 pub(crate) fn finish(mut greedy: Greedy<'_, '_>, cancel: &AtomicBool) -> Plan {
     let counted: BTreeSet<Key> = greedy.topology.groups.iter().flat_map(|group| group.keys()).collect();
     let mut listings = Listings::default();
-    let mut listed: Vec<(Draft, Rc<Listing>)> = Vec::new();
+    let mut settled = Settled::default();
+    let mut drafts: Vec<(Draft, Rc<Listed>)> = Vec::with_capacity(greedy.claims.len());
     let mut sharers = vec![0_i64; greedy.world.templates.len()];
     greedy.claims.iter().for_each(|claim| sharers[claim.template] += 1);
     for number in 0..greedy.claims.len() {
-        let mut draft = spelled_out(&greedy, &greedy.claims[number], &counted);
-        let template = draft.claim.template;
+        let mut draft = spelled_out(&greedy, number, &counted, &mut settled);
+        let Claim { template, charged, .. } = &greedy.claims[number];
+        let (template, mut charged) = (*template, charged.clone());
         // Offerings that the pool cannot pay for are to be left out like those that are too small.
-        greedy.limits.keep_share(&draft.claim, &mut draft.machines, sharers[template]);
+        greedy.limits.keep_share(template, charged.as_deref(), &mut draft.machines, sharers[template]);
         draft.settle_offerings(greedy.world);
-        let listing = listings.of(greedy.world, &draft);
+        let listed = listings.of(&greedy, &mut draft);
         if greedy.limits.has_resources(template) {
-            // Only what is listed counts against limits.
-            draft.keep_types(greedy.world, &listing);
-            greedy.limits.charge(&mut draft.claim, draft.machines.iter());
+            greedy.limits.charge(template, &mut charged, listed.most.as_deref());
             sharers[template] -= 1;
         }
-        listed.push((draft, listing));
+        drafts.push((draft, listed));
     }
     let inquiry = Inquiry::new(&greedy, cancel);
     let unplaced = explain::unplaced(&inquiry);
@@ -67,38 +67,44 @@ pub(crate) fn finish(mut greedy: Greedy<'_, '_>, cancel: &AtomicBool) -> Plan {
     let mut bindings = Bindings::default();
     Plan {
         placements: placements.collect(),
-        claims: listed.iter().map(|(draft, listing)| planned(&inquiry, draft, listing, &mut bindings)).collect(),
+        claims: drafts.into_iter().map(|(draft, listed)| planned(&inquiry, draft, &listed, &mut bindings)).collect(),
         unplaced,
         steps: greedy.steps,
     }
 }
 
 impl Draft {
-    /// Leaves out machines of types that are not listed.
-    fn keep_types(&mut self, world: &World<'_>, listing: &Listing) {
-        if listing.types.len() < world.snapshot.policy.max_types_per_claim {
-            return;
-        }
-        let all = world.machines.all;
-        let names: Bits = listing.machines.iter().map(|machine| all[machine].name).collect();
-        self.machines.retain(|machine| names.contains(all[machine].name));
+    /// What its labels can be.
+    fn states(&self) -> &[Bits] {
+        self.narrowed.as_deref().unwrap_or(&self.outlook.states)
     }
 
     /// Leaves out machines, or narrows labels, where a type's offerings differ in amounts.
     fn settle_offerings(&mut self, world: &World<'_>) {
-        let choice = Choice::new(world, &self.states, &self.machines);
+        if !world.machines.has_twins {
+            return;
+        }
+        let choice = Choice::new(world, self.states(), &self.machines);
         self.machines = choice.machines;
         let Some(narrowed) = choice.narrowed else { return };
-        self.is_special = true;
-        for (key, states) in narrowed.iter().enumerate().filter(|(key, states)| **states != self.states[*key]) {
-            let values = states.iter().filter_map(|state| world.words.value(key, state)).map(|value| &**value);
-            self.requirements.add(world.words.key_name(key).clone(), Requirement::new(Operator::In, values));
+        for (key, states) in narrowed.iter().enumerate().filter(|(key, states)| **states != self.outlook.states[*key]) {
+            self.requirements.add(world.words.key_name(key).clone(), one_of(world, key, states));
         }
-        self.states = narrowed;
+        self.narrowed = Some(narrowed);
     }
 }
 
-fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim, counted: &BTreeSet<Key>) -> Draft {
+/// One of the values that these states stand for.
+fn one_of(world: &World<'_>, key: Key, states: &Bits) -> Requirement {
+    Requirement::one_of(states.iter().filter_map(|state| world.words.value(key, state)).cloned())
+}
+
+/// What rules about other pods have settled, by outlook and key.
+#[derive(Default)]
+struct Settled(BTreeMap<(OutlookId, Key), Requirement>);
+
+fn spelled_out(greedy: &Greedy<'_, '_>, number: usize, counted: &BTreeSet<Key>, settled: &mut Settled) -> Draft {
+    let claim = &greedy.claims[number];
     // Best effort rather lowers a minimum of values than lists nothing, should a limit have become too tight for it.
     let is_lenient = greedy.world.snapshot.policy.min_values == MinValuesPolicy::BestEffort;
     let lift = if is_lenient { Lift::of(&[Constraint::MinValues]) } else { Lift::default() };
@@ -116,16 +122,16 @@ fn spelled_out(greedy: &Greedy<'_, '_>, claim: &Claim, counted: &BTreeSet<Key>) 
     for key in counted.iter().copied().filter(|key| outlook.states[*key] != template.states[*key]) {
         let states = &outlook.states[key];
         if states.is_subset(&words.named(key)) {
-            let values = states.iter().filter_map(|state| words.value(key, state)).map(|value| &**value);
-            requirements.add(words.key_name(key).clone(), Requirement::new(Operator::In, values));
+            let asked = settled.0.entry((claim.outlook, key)).or_insert_with(|| one_of(greedy.world, key, states));
+            requirements.add(words.key_name(key).clone(), asked.clone());
         }
     }
-    Draft { claim: claim.clone(), states: outlook.states.clone(), machines, requirements, is_special: false }
+    Draft { number, outlook, narrowed: None, machines, requirements }
 }
 
-fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bindings: &mut Bindings) -> PlannedClaim {
+fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: Draft, listed: &Listed, bindings: &mut Bindings) -> PlannedClaim {
     let greedy = inquiry.greedy;
-    let (world, claim) = (greedy.world, &draft.claim);
+    let (world, claim, listing) = (greedy.world, &greedy.claims[draft.number], &listed.listing);
     let template = &world.templates[claim.template];
     let asked = world.machines.axes().iter().zip(&claim.requests).filter(|(_, amount)| **amount > 0);
     let requests = asked.fold(Resources::default(), |mut sum, (axis, amount)| {
@@ -134,7 +140,8 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
     });
     let price = listing.cheapest.map_or(Price::ZERO, |price| price);
     let pods: Arc<[PodName]> = claim.pods.iter().map(|pod| world.pods[*pod].name.clone()).collect();
-    let mut requirements = draft.requirements.clone();
+    let labels = custom_labels(greedy, claim.template, &draft.requirements);
+    let mut requirements = draft.requirements;
     requirements.remove(HOSTNAME);
     requirements.add(INSTANCE_TYPE, listing.type_names.clone());
     requirements.add(CAPACITY_TYPE, listing.capacity_types.clone());
@@ -143,8 +150,8 @@ fn planned(inquiry: &Inquiry<'_, '_, '_>, draft: &Draft, listing: &Listing, bind
         pool: template.pool.name.clone(),
         requirements,
         pods: pods.clone(),
-        requests: requests.plus(&least_daemons(greedy, draft)),
-        labels: custom_labels(greedy, draft),
+        requests: requests.plus(&least_daemons(greedy, claim.template, &listed.machines)),
+        labels,
         reservations: claim.held.iter().cloned().collect(),
         is_min_values_relaxed,
         is_full: greedy.world.expects_more && is_full(greedy, claim),
@@ -213,28 +220,60 @@ impl Bindings {
     }
 }
 
+/// What claims list in the end.
+struct Listed {
+    listing: Listing,
+    /// Machines of the types that are listed.
+    machines: Bits,
+    /// What they count against limits at most, where there are any.
+    most: Option<Vec<i64>>,
+}
+
 /// Listings that were made already. Claims of one outlook often end with the same machines.
 #[derive(Default)]
-struct Listings(BTreeMap<(OutlookId, Bits), Rc<Listing>>);
+struct Listings(BTreeMap<(OutlookId, Bits), Rc<Listed>>);
 
 impl Listings {
-    fn of(&mut self, world: &World<'_>, draft: &Draft) -> Rc<Listing> {
-        let claim = &draft.claim;
-        let shapes = || world.machines.shapes_for(|key| &draft.states[key]);
-        let listing = || Rc::new(Listing::new(world, &claim.held, &shapes(), &draft.machines));
+    /// What a draft lists of its machines.
+    fn of(&mut self, greedy: &Greedy<'_, '_>, draft: &mut Draft) -> Rc<Listed> {
+        let claim = &greedy.claims[draft.number];
+        let machines = std::mem::take(&mut draft.machines);
         // What is held, and what differs by offering, is a claim's own.
-        if !claim.held.is_empty() || draft.is_special {
-            return listing();
+        if !claim.held.is_empty() || draft.narrowed.is_some() {
+            return Rc::new(Listed::new(greedy, draft, &machines));
         }
-        self.0.entry((claim.outlook, draft.machines.clone())).or_insert_with(listing).clone()
+        let entry = self.0.entry((claim.outlook, machines));
+        entry.or_insert_with_key(|(_, machines)| Rc::new(Listed::new(greedy, draft, machines))).clone()
+    }
+}
+
+impl Listed {
+    fn new(greedy: &Greedy<'_, '_>, draft: &Draft, machines: &Bits) -> Self {
+        let (world, claim) = (greedy.world, &greedy.claims[draft.number]);
+        let listing = if draft.narrowed.is_none() && world.reservations.is_empty() {
+            Listing::of_ladder(world, &draft.outlook.shapes, machines, &draft.outlook.ladder)
+        } else {
+            let shapes = world.machines.shapes_for(|key| &draft.states()[key]);
+            Listing::new(world, &claim.held, &shapes, machines)
+        };
+        let mut machines = machines.clone();
+        let is_limited = greedy.limits.has_resources(claim.template);
+        // Only what is listed counts against limits.
+        if is_limited && listing.types.len() >= world.snapshot.policy.max_types_per_claim {
+            let all = world.machines.all;
+            let names: Bits = listing.machines.iter().map(|machine| all[machine].name).collect();
+            machines.retain(|machine| names.contains(all[machine].name));
+        }
+        let most = if is_limited { greedy.limits.most(claim.template, machines.iter()) } else { None };
+        Self { listing, machines, most }
     }
 }
 
 /// A value for every label that only requirements speak of, so that the node has what its pods asked for.
-fn custom_labels(greedy: &Greedy<'_, '_>, draft: &Draft) -> Labels {
-    let template = &greedy.world.templates[draft.claim.template].pool.template;
+fn custom_labels(greedy: &Greedy<'_, '_>, template: usize, requirements: &Requirements) -> Labels {
+    let template = &greedy.world.templates[template].pool.template;
     let well_known = &greedy.world.snapshot.well_known;
-    let custom = draft.requirements.iter().filter(|(key, requirement)| {
+    let custom = requirements.iter().filter(|(key, requirement)| {
         !well_known.contains(key)
             && ***key != *HOSTNAME
             && !template.labels.contains_key(*key)
@@ -244,9 +283,9 @@ fn custom_labels(greedy: &Greedy<'_, '_>, draft: &Draft) -> Labels {
 }
 
 /// What daemons add at least, whichever machine comes.
-fn least_daemons(greedy: &Greedy<'_, '_>, draft: &Draft) -> Resources {
-    let groups = greedy.world.templates[draft.claim.template].daemons.iter();
-    let possible = groups.filter(|group| group.machines.intersects(&draft.machines));
+fn least_daemons(greedy: &Greedy<'_, '_>, template: usize, machines: &Bits) -> Resources {
+    let groups = greedy.world.templates[template].daemons.iter();
+    let possible = groups.filter(|group| group.machines.intersects(machines));
     let least =
         possible.map(|group| group.requests.clone()).reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a.min(b)).collect());
     let mut resources = Resources::default();

@@ -1,9 +1,12 @@
 //! Which machine a claim is filled for, and how far.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use super::claims::{Claim, Narrowing};
 use super::classes::Class;
 use super::greedy::{Bid, Greedy};
-use super::outlook::Step;
+use super::outlook::{OutlookId, Step};
 use super::rooms::has_room;
 use super::worth::{Bundle, Worth};
 
@@ -23,10 +26,11 @@ impl Greedy<'_, '_> {
         }
         let fee = self.world.node_fee;
         let least = &self.least[set];
-        let value = self.values.entry((claim.outlook, set)).or_insert_with(|| {
+        let typical = self.values.typical.as_ref().map_or(demand, |typical| &typical[set]);
+        let value = self.values.known.entry((claim.outlook, set)).or_insert_with(|| {
             let bundle =
                 |step: &Step| Bundle { price: step.price.dollars() + fee, room: template.room(step.machine, axes) };
-            Value::new(demand, least, &outlook.ladder.iter().map(bundle).collect::<Vec<_>>())
+            Value::new(typical, least, &outlook.ladder.iter().map(bundle).collect::<Vec<_>>())
         });
         let mut least = f64::INFINITY;
         let mut looked_at: Vec<(f64, f64, usize)> = Vec::new();
@@ -58,6 +62,14 @@ impl Greedy<'_, '_> {
         after.is_replaceable(self.world, narrowing.step)
             || after.leaves_choice(self.world, narrowing.step, &sum().collect::<Vec<_>>())
     }
+}
+
+/// What was found out about the worth of resources, by what is on sale and what is asked of labels.
+#[derive(Default)]
+pub(crate) struct Values {
+    known: BTreeMap<(OutlookId, usize), Value>,
+    /// What is asked for all in all. Where many questions share what was found out, it must not depend on who asked first.
+    pub(super) typical: Option<Rc<Vec<Vec<i64>>>>,
 }
 
 /// What resources are worth to pods that ask the same of labels, where the same is on sale.

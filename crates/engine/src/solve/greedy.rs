@@ -1,7 +1,9 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
+pub(crate) mod whatif;
+
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,19 +13,17 @@ use model::snapshot::MinValuesPolicy;
 use super::bits::Bits;
 use super::claims::{Candidate, Claim, Narrowing, Refusal, View};
 use super::classes::{Class, classify};
-use super::goals::{Value, least, total};
+use super::goals::{Values, least, total};
 use super::lift::{Constraint, Lift};
 use super::limits::Limits;
 use super::listing::values_of;
-use super::outlook::{OutlookId, Outlooks, Step, Stock};
+use super::outlook::{Outlooks, Step, Stock};
 use super::reserve::Reservations;
-use super::rooms::Rooms;
+use super::rooms::{Marks, Rooms};
 use super::sites::Taken;
 use super::topology::{Ground, Moment, Spot, Topology, Weighed};
+use super::walk::{Bound, ByState, Walk};
 use super::world::World;
-
-/// How many of the latest claims are asked whether they can grow for less than a new one costs.
-const LATELY: usize = 8;
 
 /// A plan in the making.
 pub(crate) struct Greedy<'w, 'a> {
@@ -40,15 +40,17 @@ pub(crate) struct Greedy<'w, 'a> {
     pub(crate) deferred: Vec<bool>,
     pub(crate) claims: Vec<Claim>,
     /// What is left on the cheapest machine that holds each claim's pods.
-    snug: Rooms,
+    pub(super) snug: Rooms,
     /// The same for the claim's goal.
-    slack: Rooms,
+    pub(super) slack: Rooms,
+    /// What labels of claims can still be.
+    pub(super) by_state: ByState,
     /// What pods without a seat ask for together, by what they ask of labels.
     pub(super) demand: Vec<Vec<i64>>,
     /// The least that any pod asks for, by what it asks of labels.
     pub(super) least: Rc<Vec<Vec<i64>>>,
     /// What resources are worth, by what is on sale and what is asked of labels.
-    pub(super) values: BTreeMap<(OutlookId, usize), Value>,
+    pub(super) values: Values,
     /// What is left on each site, to find the next with room.
     free: Rooms,
     /// The same, and what its pods brought.
@@ -65,8 +67,6 @@ pub(crate) struct Greedy<'w, 'a> {
     effort: u64,
     pub(crate) habits: Habits,
     memory: Vec<Vec<Memory>>,
-    /// Claims that will never take a pod of a manner, whatever its size; by the class that speaks for it, and rung.
-    shunned: Vec<Vec<Bits>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +79,7 @@ pub(crate) enum Seat {
 #[derive(Clone, Default)]
 struct Memory {
     closed_sites: Bits,
-    /// Claims that never have enough room again.
     closed_claims: Bits,
-    /// No claim before this one will ever have enough room again on its goal.
-    first_with_slack: usize,
 }
 
 /// What an attempt does otherwise than the first plan, by pod.
@@ -102,17 +99,6 @@ pub(super) struct Bid {
     pub(super) rung: usize,
     /// Whether it passes over places that would take it.
     pub(super) is_choosy: bool,
-}
-
-/// How far a claim may be filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
-    /// No further than the machine that it is paid for already.
-    Price,
-    /// Up to the machine that it was opened for.
-    Goal,
-    /// Up to the largest machine that it may become.
-    Anything,
 }
 
 /// What became of a look at the pools.
@@ -145,29 +131,26 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let demand = total(&classes, &class_of, world.machines.axes().len());
         let axes = world.machines.axes().len();
         let least = Rc::new(least(&classes, axes));
-        let mut free = Rooms::new(axes);
+        let marks = Marks::of(axes, classes.iter().map(|class| &*class.requests));
+        let mut free = Rooms::new(&marks);
         world.sites.iter().for_each(|site| free.push(&site.start.free));
-        let fresh = Memory {
-            closed_sites: Bits::empty(world.sites.len()),
-            closed_claims: Bits::default(),
-            first_with_slack: 0,
-        };
+        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
         Self {
             world,
+            by_state: ByState::new(world, &start.0),
             topology: start.0.clone(),
             limits: start.1.clone(),
             start,
             reservations: world.reservations.clone(),
             outlooks: Rc::default(),
-            snug: Rooms::new(axes),
-            slack: Rooms::new(axes),
+            snug: Rooms::new(&marks),
+            slack: Rooms::new(&marks),
             free,
-            values: BTreeMap::new(),
+            values: Values::default(),
             demand,
             least,
             deferred: vec![false; classes.len()],
             memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
-            shunned: shunned_by_none(&classes),
             classes,
             class_of,
             claims: Vec::new(),
@@ -239,21 +222,27 @@ impl<'w, 'a> Greedy<'w, 'a> {
         // Who passes over places is asked about each of them once.
         let is_choosy = *skips > 0;
         let bounds: &[Bound] = if is_choosy { &[Bound::Anything] } else { &[Bound::Price, Bound::Goal] };
-        for rung in 0..self.classes[class].rungs.len() {
+        let classes = self.classes.clone();
+        for rung in 0..classes[class].rungs.len() {
             let bid = Bid { pod, class, rung, is_choosy };
-            if self.seat_on_site(bid, skips, cancel)? {
+            let mut walk = self.walk(&classes[class], rung);
+            if self.seat_on_site(bid, &walk, skips, cancel)? {
                 return Ok(true);
             }
+            self.bar(bid, &mut walk);
             for bound in bounds {
-                if self.seat_on_claim(bid, *bound, skips, cancel)? {
+                if self.seat_on_claim(bid, *bound, &mut walk, skips, cancel)? {
                     return Ok(true);
                 }
             }
-            match self.seat_on_new_claim(bid, *skips, cancel)? {
+            match self.seat_on_new_claim(bid, &walk, *skips, cancel)? {
                 Outcome::Seated => return Ok(true),
-                Outcome::Refused if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
+                Outcome::Refused | Outcome::Deferred
+                    if self.seat_on_claim(bid, Bound::Anything, &mut walk, skips, cancel)? =>
+                {
+                    return Ok(true);
+                }
                 Outcome::Refused => {}
-                Outcome::Deferred if self.seat_on_claim(bid, Bound::Anything, skips, cancel)? => return Ok(true),
                 // Giving up a wish, or going to another pool, would waste what is reserved.
                 Outcome::Deferred => {
                     self.deferred[class] = true;
@@ -264,7 +253,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(false)
     }
 
-    fn step(&mut self, cancel: &AtomicBool) -> Result<(), OutOfEffort> {
+    pub(super) fn step(&mut self, cancel: &AtomicBool) -> Result<(), OutOfEffort> {
         if self.steps >= self.effort || cancel.load(Ordering::Relaxed) {
             return Err(OutOfEffort);
         }
@@ -272,22 +261,22 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Ok(())
     }
 
-    fn seat_on_site(&mut self, bid: Bid, skips: &mut usize, cancel: &AtomicBool) -> Result<bool, OutOfEffort> {
+    fn seat_on_site(
+        &mut self,
+        bid: Bid,
+        walk: &Walk<'_>,
+        skips: &mut usize,
+        cancel: &AtomicBool,
+    ) -> Result<bool, OutOfEffort> {
         let Bid { class, rung, .. } = bid;
-        let classes = self.classes.clone();
-        let rules = classes[class].rungs[rung].rules.iter().chain(&classes[class].unwanted);
-        let rules: Vec<Weighed<'_>> = match self.world.sites.is_empty() {
-            true => Vec::new(),
-            false => rules.map(|rule| self.topology.weighed(rule)).collect(),
-        };
         let mut from = 0;
         let next = |greedy: &Self, from: usize| {
-            greedy.free.next(from, &classes[class].requests, [&greedy.memory[class][rung].closed_sites])
+            greedy.free.next(from, &greedy.classes[class].requests, &greedy.memory[class][rung].closed_sites)
         };
         while let Some(site) = next(self, from) {
             from = site + 1;
             self.step(cancel)?;
-            match self.site_verdict(class, rung, site, &rules) {
+            match self.site_verdict(class, rung, site, &walk.rules) {
                 Ok(()) if *skips > 0 => *skips -= 1,
                 Ok(()) => {
                     self.topology.rely(&self.classes[class].rungs[rung].rules);
@@ -332,73 +321,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
         self.seated_at(bid, Seat::Site(site));
     }
 
-    fn seat_on_claim(
-        &mut self,
-        bid: Bid,
-        bound: Bound,
-        skips: &mut usize,
-        cancel: &AtomicBool,
-    ) -> Result<bool, OutOfEffort> {
-        let Bid { class, rung, .. } = bid;
-        let manner = self.classes[class].spokesman;
-        self.memory[class][rung].closed_claims.grow(self.claims.len());
-        self.shunned[manner][rung].grow(self.claims.len());
-        let mut from = 0;
-        while let Some(number) = self.next_claim(bid, bound, from) {
-            from = number + 1;
-            self.step(cancel)?;
-            let narrowing =
-                self.view(&Lift::default()).narrow(&self.claims[number], self.candidate(class, rung, number));
-            match narrowing {
-                Ok(narrowing) if !self.keeps(bound, bid, number, &narrowing) => {}
-                Ok(_) if *skips > 0 => *skips -= 1,
-                Ok(narrowing) => {
-                    self.join(bid, number, narrowing);
-                    return Ok(true);
-                }
-                Err(Refusal::Final) => self.shunned[manner][rung].insert(number),
-                Err(Refusal::TooSmall) => self.memory[class][rung].closed_claims.insert(number),
-                Err(_) => {}
-            }
-        }
-        Ok(false)
-    }
-
-    /// The next claim that has room within a bound and has not refused such a pod for good.
-    fn next_claim(&mut self, bid: Bid, bound: Bound, from: usize) -> Option<usize> {
-        let (class, memory) = (&self.classes[bid.class], &mut self.memory[bid.class][bid.rung]);
-        let requests = &class.requests;
-        let shunned = &self.shunned[class.spokesman][bid.rung];
-        match bound {
-            Bound::Price => self.snug.next(from, requests, [&memory.closed_claims, shunned]),
-            // What is left on goals only shrinks, so who was passed over once is passed over for good.
-            Bound::Goal => {
-                let start = from.max(memory.first_with_slack);
-                let found = self.slack.next(start, requests, [&memory.closed_claims, shunned]);
-                if from <= memory.first_with_slack {
-                    memory.first_with_slack = found.unwrap_or(self.claims.len());
-                }
-                found
-            }
-            Bound::Anything => self.slack.next(from, &[], [&memory.closed_claims, shunned]),
-        }
-    }
-
-    /// Whether a claim would still be within a bound once it is narrowed.
-    fn keeps(&self, bound: Bound, bid: Bid, claim: usize, narrowing: &Narrowing) -> bool {
-        let claim = &self.claims[claim];
-        let outlooks = self.outlooks.borrow();
-        let after = outlooks.get(narrowing.outlook);
-        match bound {
-            Bound::Price => {
-                let is_paid_for = |step: Step| after.ladder[narrowing.step].price <= step.price;
-                self.cheapest(claim).is_some_and(is_paid_for) && self.leaves_choice(bid, claim, narrowing)
-            }
-            Bound::Goal => after.machines.contains(claim.goal),
-            Bound::Anything => true,
-        }
-    }
-
     /// Puts a pod on a claim that takes it.
     pub(super) fn join(&mut self, bid: Bid, number: usize, narrowing: Narrowing) {
         let claim = &mut self.claims[number];
@@ -407,6 +329,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             let place = self.world.sites.len() + number;
             let spot = Spot { place, ground: Ground::Template(claim.template), states: &after.states };
             let (was, is) = (claim.outlook, narrowing.outlook);
+            self.by_state.note(number, &after.states);
             self.topology.reshape(&spot, Some(&before.states), |moment, key| {
                 let outlook = if moment == Moment::Before { was } else { is };
                 self.outlooks.borrow_mut().domains(self.world, outlook, key)
@@ -420,7 +343,13 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     /// Opens a claim in the first pool that can. Pools of equal weight are compared by price.
-    fn seat_on_new_claim(&mut self, bid: Bid, turn: usize, cancel: &AtomicBool) -> Result<Outcome, OutOfEffort> {
+    fn seat_on_new_claim(
+        &mut self,
+        bid: Bid,
+        walk: &Walk<'_>,
+        turn: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Outcome, OutOfEffort> {
         let mut best: Option<(Price, Claim)> = None;
         let mut weight = None;
         // One turn in two goes to another pool, the rest to other domains.
@@ -448,7 +377,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         }
         let Some((price, mut claim)) = best else { return Ok(Outcome::Refused) };
         if !bid.is_choosy
-            && let Some((number, narrowing)) = self.cheaper_growth(bid, price, cancel)?
+            && let Some((number, narrowing)) = self.cheaper_growth(bid, price, walk, cancel)?
         {
             self.join(bid, number, narrowing);
             return Ok(Outcome::Seated);
@@ -465,6 +394,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let spot = Spot { place, ground: Ground::Template(claim.template), states: &outlook.states };
         let domains = |_, key| self.outlooks.borrow_mut().domains(self.world, claim.outlook, key);
         self.topology.reshape(&spot, None, domains);
+        self.by_state.note(self.claims.len(), &outlook.states);
         self.reservations.exchange(&BTreeSet::new(), &claim.held);
         let axes = self.world.machines.axes().len();
         let room = self.world.templates[claim.template].room(claim.goal, axes);
@@ -473,36 +403,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
         self.claims.push(claim);
         self.topology.rely(&self.classes[bid.class].rungs[bid.rung].rules);
         self.take_claim(bid, self.claims.len() - 1);
-    }
-
-    /// A claim of late that would take the pod, beyond its goal, for less than a new machine costs.
-    fn cheaper_growth(
-        &mut self,
-        bid: Bid,
-        price: Price,
-        cancel: &AtomicBool,
-    ) -> Result<Option<(usize, Narrowing)>, OutOfEffort> {
-        let mut most = price.plus(self.world.snapshot.policy.node_fee).pico();
-        let mut best = None;
-        for number in (self.claims.len().saturating_sub(LATELY)..self.claims.len()).rev() {
-            let is_closed = self.memory[bid.class][bid.rung].closed_claims.contains(number);
-            if is_closed || self.shunned[self.classes[bid.class].spokesman][bid.rung].contains(number) {
-                continue;
-            }
-            self.step(cancel)?;
-            let candidate = self.candidate(bid.class, bid.rung, number);
-            let Ok(narrowing) = self.view(&Lift::default()).narrow(&self.claims[number], candidate) else { continue };
-            if !self.leaves_choice(bid, &self.claims[number], &narrowing) {
-                continue;
-            }
-            let after = self.outlooks.borrow().get(narrowing.outlook).ladder[narrowing.step].price;
-            let before = self.cheapest(&self.claims[number]).map_or(Price::ZERO, |step| step.price);
-            if after.pico().saturating_sub(before.pico()) < most {
-                most = after.pico().saturating_sub(before.pico());
-                best = Some((number, narrowing));
-            }
-        }
-        Ok(best)
     }
 
     pub(super) fn open_claim(&self, bid: Bid, template: usize, turn: usize) -> Result<Claim, Refusal> {
@@ -532,8 +432,10 @@ impl<'w, 'a> Greedy<'w, 'a> {
     }
 
     fn take_claim(&mut self, bid: Bid, number: usize) {
+        let template = self.claims[number].template;
         let essential = self.essential(&self.claims[number]);
-        self.limits.charge(&mut self.claims[number], essential.iter().copied());
+        let most = self.limits.most(template, essential.iter().copied());
+        self.limits.charge(template, &mut self.claims[number].charged, most.as_deref());
         let requests = &self.classes[bid.class].requests;
         self.slack.take(number, requests);
         let claim = &self.claims[number];
@@ -571,7 +473,19 @@ impl<'w, 'a> Greedy<'w, 'a> {
             number: (number, rung),
             place: self.world.sites.len() + claim,
             turn: 0,
+            rules: None,
         }
+    }
+
+    /// Claims that will never take such a pod.
+    pub(super) fn closed_claims(&self, bid: Bid) -> &Bits {
+        &self.memory[bid.class][bid.rung].closed_claims
+    }
+
+    pub(super) fn close_claim(&mut self, bid: Bid, number: usize) {
+        let closed = &mut self.memory[bid.class][bid.rung].closed_claims;
+        closed.grow(number + 1);
+        closed.insert(number);
     }
 
     pub(crate) fn taken(&self, site: usize) -> &Taken {
@@ -588,10 +502,4 @@ impl<'w, 'a> Greedy<'w, 'a> {
             lift,
         }
     }
-}
-
-/// Nobody has refused anybody yet. Only classes that speak for their manner have a list.
-fn shunned_by_none(classes: &[Class<'_>]) -> Vec<Vec<Bits>> {
-    let rungs = |(number, class): (usize, &Class<'_>)| if number == class.spokesman { class.rungs.len() } else { 0 };
-    classes.iter().enumerate().map(|numbered| vec![Bits::default(); rungs(numbered)]).collect()
 }

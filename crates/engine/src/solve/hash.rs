@@ -76,6 +76,23 @@ impl Hasher for Fnv {
         }
     }
 
+    // Most of what is hashed are lengths and small numbers.
+    fn write_u8(&mut self, number: u8) {
+        self.mix(u64::from(number));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.mix(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.mix(number);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.mix(number as u64);
+    }
+
     fn finish(&self) -> u64 {
         self.0
     }

@@ -12,7 +12,6 @@ use model::pool::BrokenLimit;
 use model::resources::{Resource, Resources};
 
 use super::bits::Bits;
-use super::claims::Claim;
 use super::world::World;
 
 /// What each template's pool has left.
@@ -78,6 +77,17 @@ impl Limits {
         Self { left: world.templates.iter().map(left).collect() }
     }
 
+    /// Gives back what a node of the pool has, because it leaves.
+    pub(crate) fn leave(&mut self, world: &World<'_>, node: &Node) {
+        let is_its = |template: &super::world::Template<'_>| node.pool.as_ref() == Some(&template.pool.name);
+        let Some(number) = world.templates.iter().position(is_its).filter(|_| !node.is_leaving) else { return };
+        let (left, used) = (&mut self.left[number], largest(node));
+        left.nodes = left.nodes.map(|nodes| nodes.saturating_add(1));
+        for (axis, amount) in &mut left.resources {
+            *amount = amount.saturating_add(used.get(axis));
+        }
+    }
+
     /// Whether some machine of a template could be too much for its pool now.
     pub(crate) fn may_bind(&self, template: usize) -> bool {
         let left = &self.left[template];
@@ -138,22 +148,23 @@ impl Limits {
         !self.left[template].resources.is_empty()
     }
 
-    /// Charges the pool with the most that any of these machines has, instead of what the claim was charged with so far.
-    pub(crate) fn charge(&mut self, claim: &mut Claim, machines: impl Iterator<Item = usize> + Clone) {
-        let left = &mut self.left[claim.template];
-        let capacities = &left.capacities;
-        if claim.charged.is_none() {
+    /// The most that any of these machines has of what a template's pool limits; `None` when there are no machines.
+    pub(crate) fn most(&self, template: usize, machines: impl Iterator<Item = usize> + Clone) -> Option<Vec<i64>> {
+        let columns = self.left[template].capacities.iter();
+        columns.map(|column| machines.clone().map(|machine| column[machine]).max()).collect()
+    }
+
+    /// Charges the pool with so much instead of what a claim was charged with so far. Without an amount it stays as it was.
+    pub(crate) fn charge(&mut self, template: usize, charged: &mut Option<Vec<i64>>, most: Option<&[i64]>) {
+        let left = &mut self.left[template];
+        if charged.is_none() {
             left.nodes = left.nodes.map(|nodes| nodes - 1);
         }
-        let before = claim.charged.take();
-        let mut charged = Vec::with_capacity(left.resources.len());
-        for (number, (_, left)) in left.resources.iter_mut().enumerate() {
-            let own = before.as_ref().map_or(0, |charged| charged[number]);
-            let most = machines.clone().map(|machine| capacities[number][machine]).max().unwrap_or(own);
-            *left = left.saturating_add(own).saturating_sub(most);
-            charged.push(most);
+        let charged = charged.get_or_insert_with(|| vec![0; left.resources.len()]);
+        for (((_, left), own), most) in left.resources.iter_mut().zip(charged).zip(most.into_iter().flatten()) {
+            *left = left.saturating_add(*own).saturating_sub(*most);
+            *own = *most;
         }
-        claim.charged = Some(charged);
     }
 
     /// Gives machines back for others, if the pools can pay for these; says whether they can.
@@ -182,10 +193,10 @@ impl Limits {
 
     /// Keeps the machines that a claim may list in the end: those within what it is charged with already and its share of what
     /// is left over, so that the first of many claims does not leave the last without a choice.
-    pub(crate) fn keep_share(&self, claim: &Claim, machines: &mut Bits, sharers: i64) {
-        let left = &self.left[claim.template];
+    pub(crate) fn keep_share(&self, template: usize, charged: Option<&[i64]>, machines: &mut Bits, sharers: i64) {
+        let left = &self.left[template];
         for (number, (_, amount)) in left.resources.iter().enumerate() {
-            let own = claim.charged.as_ref().map_or(0, |charged| charged[number]);
+            let own = charged.map_or(0, |charged| charged[number]);
             let most = own.saturating_add(amount.max(&0) / sharers.max(1));
             if most < left.largest[number] {
                 machines.retain(|machine| left.capacities[number][machine] <= most);

@@ -14,6 +14,7 @@ use super::catalogue::Sale;
 use super::claims::Claim;
 use super::greedy::Greedy;
 use super::lift::{Constraint, Lift};
+use super::outlook::Step;
 use super::words::Key;
 use super::world::World;
 
@@ -33,10 +34,27 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(world: &World<'_>, held: &BTreeSet<ReservationId>, shapes: &Bits, machines: &Bits) -> Self {
+        Self::of(world, held, shapes, machines, priced(world, Some(held), shapes, machines))
+    }
+
+    /// The same of machines whose least prices are known, cheapest first, where nothing is reserved.
+    pub(crate) fn of_ladder(world: &World<'_>, shapes: &Bits, machines: &Bits, ladder: &[Step]) -> Self {
+        let prices = ladder.iter().map(|step| (step.price, step.machine));
+        let prices = prices.filter(|(_, machine)| machines.contains(*machine)).collect();
+        Self::of(world, &BTreeSet::new(), shapes, machines, shortened(world, prices))
+    }
+
+    fn of(
+        world: &World<'_>,
+        held: &BTreeSet<ReservationId>,
+        shapes: &Bits,
+        machines: &Bits,
+        prices: Vec<(Price, usize)>,
+    ) -> Self {
         let all = world.machines.all;
         let name = |machine: usize| &all[machine].instance_type.name;
-        let prices = priced(world, Some(held), shapes, machines);
-        let listed: Bits = prices.iter().map(|(_, machine)| all[*machine].name).collect();
+        let mut listed = Bits::empty(all.len());
+        prices.iter().for_each(|(_, machine)| listed.insert(all[*machine].name));
         let kept = machines.iter().filter(|machine| listed.contains(all[*machine].name));
         let kinds = kept.flat_map(|machine| sales(world, Some(held), machine, shapes)).filter_map(|s| s.capacity_type);
         let kinds = kinds.fold([false; 3], |mut seen, kind| {
@@ -44,7 +62,8 @@ impl Listing {
             seen
         });
         let kinds = KINDS.into_iter().filter(|kind| kinds[*kind as usize]);
-        let one_of_each: Bits = prices.iter().map(|(_, machine)| *machine).collect();
+        let mut one_of_each = Bits::empty(all.len());
+        prices.iter().for_each(|(_, machine)| one_of_each.insert(*machine));
         Self {
             types: prices.iter().map(|(_, machine)| name(*machine).clone()).collect(),
             // Machines are numbered by name; what comes in order is put in order quickly.
@@ -130,6 +149,11 @@ fn priced(
     let price = |machine: usize| Some((sales(world, held, machine, shapes).next()?.price, machine));
     let mut prices: Vec<(Price, usize)> = machines.iter().filter_map(price).collect();
     prices.sort_unstable();
+    shortened(world, prices)
+}
+
+/// Each type once, and no more of them than a claim may name.
+fn shortened(world: &World<'_>, mut prices: Vec<(Price, usize)>) -> Vec<(Price, usize)> {
     // Machines are numbered by name, so equal names are neighbours at one price, and the first price is the least.
     let mut seen = Bits::empty(world.machines.all.len());
     prices.retain(|(_, machine)| !seen.replace(world.machines.all[*machine].name));

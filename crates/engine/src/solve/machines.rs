@@ -6,6 +6,7 @@ use model::resources::Resource;
 
 use super::bits::Bits;
 use super::catalogue::{Asking, Catalogue, Machine, Sale};
+use super::sizes::Sizes;
 use super::words::{Key, Mask, Words};
 
 /// All machines of all pools.
@@ -15,6 +16,8 @@ pub(crate) struct Machines<'a> {
     pub(crate) has_twins: bool,
     catalogue: &'a Catalogue,
     axes: Vec<Resource>,
+    /// By axis, machines by what they have of it.
+    sizes: Vec<Option<&'a Sizes>>,
     shapes: Vec<Cow<'a, [Mask]>>,
     asking: Vec<Cow<'a, [Asking]>>,
     /// How many states a label of each key can be in.
@@ -32,6 +35,7 @@ impl<'a> Machines<'a> {
             all: &catalogue.machines,
             has_twins: catalogue.has_twins,
             catalogue,
+            sizes: axes.iter().map(|axis| catalogue.sizes.get(axis)).collect(),
             axes,
             shapes: shapes.collect(),
             asking: keys.clone().map(|key| asking(catalogue, key, words)).collect(),
@@ -41,6 +45,11 @@ impl<'a> Machines<'a> {
 
     pub(crate) fn axes(&self) -> &[Resource] {
         &self.axes
+    }
+
+    /// Machines by what they have of an axis, daemons included, if that is known.
+    pub(crate) fn sizes(&self, axis: usize) -> Option<&'a Sizes> {
+        self.sizes[axis]
     }
 
     /// Machines that the pool of this number is offered.

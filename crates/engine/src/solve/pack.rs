@@ -9,6 +9,8 @@ mod exact;
 mod patterns;
 mod refill;
 mod replay;
+#[cfg(test)]
+mod tests;
 
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -386,6 +388,21 @@ fn may_move(greedy: &Greedy<'_, '_>, number: usize) -> bool {
 
 /// What resources are worth where so much is asked for, at the prices of everything on sale.
 pub(super) fn worth(greedy: &Greedy<'_, '_>, demand: &[i64]) -> Worth {
+    with_menu(greedy, demand, greedy.world.node_fee, |least, bundles| Worth::new(demand, least, bundles))
+}
+
+/// Prices per resource at which nothing on sale is a bargain: whatever is bought for pods, it costs no less than this.
+pub(super) fn least_worth(greedy: &Greedy<'_, '_>, demand: &[i64]) -> Worth {
+    with_menu(greedy, demand, 0.0, |least, bundles| Worth::new(demand, least, bundles).below(least, bundles))
+}
+
+/// Everything on sale to all pools, with a fee on each, and the least that pods ask for.
+fn with_menu(
+    greedy: &Greedy<'_, '_>,
+    demand: &[i64],
+    fee: f64,
+    price: impl FnOnce(&[i64], &[Bundle<'_>]) -> Worth,
+) -> Worth {
     let mut outlooks = greedy.outlooks.borrow_mut();
     let mut starts = Vec::new();
     for template in 0..greedy.world.templates.len() {
@@ -394,13 +411,12 @@ pub(super) fn worth(greedy: &Greedy<'_, '_>, demand: &[i64]) -> Worth {
     }
     let bundles = starts.iter().flat_map(|(template, outlook)| {
         outlook.ladder.iter().map(|step| Bundle {
-            price: step.price.dollars() + greedy.world.node_fee,
+            price: step.price.dollars() + fee,
             room: greedy.world.templates[*template].room(step.machine, demand.len()),
         })
     });
     let least = (0..demand.len()).map(|axis| greedy.least.iter().map(|least| least[axis]).min().unwrap_or(0));
-    let least: Vec<i64> = least.collect();
-    Worth::new(demand, &least, &bundles.collect::<Vec<_>>())
+    price(&least.collect::<Vec<_>>(), &bundles.collect::<Vec<_>>())
 }
 
 /// Where each pod of the plan goes in a packing.

@@ -37,11 +37,19 @@ impl Greedy<'_, '_> {
     pub(super) fn queue(&self) -> Vec<usize> {
         let shares = self.shares();
         let of = |pod: usize| shares[self.class_of[pod]];
+        // Where all ids begin alike, what comes after that tells them apart.
+        let skipped = letters_in_common(self.world.pods.iter().map(|pod| pod.uid.as_str()));
         let place = |(number, pod): (usize, &&Pod)| {
             let alone = self.classes[self.class_of[number]].is_alone;
             let rank = (pod.priority, self.habits.boosts[number], alone);
             // Most ids differ in their first letters, which are at hand here.
-            (Reverse(rank), Reverse(of(number).all), pod.created, first_letters(pod.uid.as_str()), number)
+            (
+                Reverse(rank),
+                Reverse(of(number).all),
+                pod.created,
+                first_letters(&pod.uid.as_str().as_bytes()[skipped..]),
+                number,
+            )
         };
         let mut queue: Vec<_> = self.world.pods.iter().enumerate().map(place).collect();
         let name = |number: usize| (&self.world.pods[number].uid, &self.world.pods[number].name);
@@ -122,10 +130,21 @@ fn of_peeked(pods: &mut std::iter::Peekable<std::vec::IntoIter<usize>>, of: &imp
 }
 
 /// The first letters of a text as a number that is in the order of the texts.
-fn first_letters(text: &str) -> u64 {
+fn first_letters(text: &[u8]) -> u64 {
     let mut letters = [0; 8];
-    letters.iter_mut().zip(text.bytes()).for_each(|(letter, byte)| *letter = byte);
+    letters.iter_mut().zip(text).for_each(|(letter, byte)| *letter = *byte);
     u64::from_be_bytes(letters)
+}
+
+/// How many letters all texts begin with.
+fn letters_in_common<'t>(mut texts: impl Iterator<Item = &'t str>) -> usize {
+    let first = texts.next().unwrap_or_default().as_bytes();
+    texts.fold(first.len(), |common, text| {
+        if text.as_bytes().starts_with(&first[..common]) {
+            return common;
+        }
+        first[..common].iter().zip(text.as_bytes()).take_while(|(a, b)| a == b).count()
+    })
 }
 
 #[cfg(test)]
@@ -151,7 +170,15 @@ mod tests {
     #[test]
     fn first_letters_are_in_the_order_of_texts() {
         let texts = ["", "a", "aa", "ab", "abcdefgh", "b", "ba"];
-        assert!(texts.windows(2).all(|pair| first_letters(pair[0]) < first_letters(pair[1])));
-        assert_eq!(first_letters("abcdefghi"), first_letters("abcdefgh"));
+        assert!(texts.windows(2).all(|pair| first_letters(pair[0].as_bytes()) < first_letters(pair[1].as_bytes())));
+        assert_eq!(first_letters(b"abcdefghi"), first_letters(b"abcdefgh"));
+    }
+
+    #[test]
+    fn letters_that_all_texts_begin_with_are_counted() {
+        let common = |texts: &[&str]| letters_in_common(texts.iter().copied());
+        assert_eq!(common(&["pod-1", "pod-22", "pod-3"]), 4);
+        assert_eq!(common(&["pod-1", "pod", "pot"]), 2);
+        assert_eq!((common(&["same", "same"]), common(&["a", "b"]), common(&[])), (4, 0, 0));
     }
 }

@@ -74,6 +74,9 @@ impl Reservations {
 
     /// Takes what a claim holds now and gives back what it held before.
     pub(crate) fn exchange(&mut self, before: &BTreeSet<ReservationId>, after: &BTreeSet<ReservationId>) {
+        if before == after {
+            return;
+        }
         for id in before.difference(after) {
             if let Some(left) = self.left.get_mut(id) {
                 *left += 1;

@@ -1,121 +1,184 @@
 //! What is left in many numbered places, arranged so that the next one with enough room is found without asking all of them.
 //!
-//! Over the rows lie levels of blocks; a block knows the most that any of its rows has of each resource. A block in which
-//! some resource is too scarce everywhere is passed over as a whole.
+//! Pods ask for the same amounts again and again. For each amount (where there are very many, for some of them) a set says which
+//! places have so much; who has enough of everything is then found sixty-four places at a time.
+
+use std::rc::Rc;
 
 use super::bits::Bits;
 
-/// How many rows, or blocks of the level below, make a block.
-const WIDTH: usize = 16;
+/// Most amounts of one resource that have a set of their own.
+const MOST_MARKS: usize = 16;
+
+/// Most resources that are looked up in sets; what is found there is measured in any case.
+const MOST_SETS: usize = 4;
+
+/// By axis, the amounts that have a set of their own, ascending.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks(Rc<Vec<Vec<i64>>>);
+
+impl Marks {
+    /// The amounts that are asked for; of very many only some, evenly drawn.
+    pub(crate) fn of<'r>(axes: usize, requests: impl Iterator<Item = &'r [i64]>) -> Self {
+        let mut marks: Vec<Vec<i64>> = vec![Vec::new(); axes];
+        for request in requests {
+            let wanted = marks.iter_mut().zip(request).filter(|(_, wanted)| **wanted > 0);
+            wanted.for_each(|(marks, wanted)| marks.push(*wanted));
+        }
+        for marks in &mut marks {
+            marks.sort_unstable();
+            marks.dedup();
+            if marks.len() > MOST_MARKS {
+                *marks = (0..MOST_MARKS).map(|number| marks[number * marks.len() / MOST_MARKS]).collect();
+            }
+        }
+        Self(Rc::new(marks))
+    }
+}
 
 /// Rows of amounts, one for each place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rooms {
-    axes: usize,
+    marks: Marks,
     count: usize,
     rows: Vec<i64>,
-    /// By level, the most of each resource in each block.
-    levels: Vec<Vec<i64>>,
+    /// By axis and mark, the places that have so much.
+    having: Vec<Vec<Places>>,
+    everybody: Places,
+}
+
+/// A set of places that knows which of its words are empty.
+#[derive(Clone, Debug, Default)]
+struct Places {
+    words: Vec<u64>,
+    /// A bit for each word that has members.
+    inhabited: Vec<u64>,
+}
+
+impl Places {
+    fn grow(&mut self, count: usize) {
+        self.words.resize(count.div_ceil(64), 0);
+        self.inhabited.resize(self.words.len().div_ceil(64), 0);
+    }
+
+    fn insert(&mut self, number: usize) {
+        let word = number / 64;
+        self.words[word] |= 1 << (number % 64);
+        self.inhabited[word / 64] |= 1 << (word % 64);
+    }
+
+    fn remove(&mut self, number: usize) {
+        let word = number / 64;
+        self.words[word] &= !(1 << (number % 64));
+        if self.words[word] == 0 {
+            self.inhabited[word / 64] &= !(1 << (word % 64));
+        }
+    }
 }
 
 impl Rooms {
-    pub(crate) fn new(axes: usize) -> Self {
-        Self { axes, ..Self::default() }
+    pub(crate) fn new(marks: &Marks) -> Self {
+        let having = marks.0.iter().map(|marks| vec![Places::default(); marks.len()]).collect();
+        Self { marks: marks.clone(), having, ..Self::default() }
+    }
+
+    /// Rooms for the same amounts, without a place.
+    pub(crate) fn without_places(&self) -> Self {
+        Self::new(&self.marks)
+    }
+
+    fn axes(&self) -> usize {
+        self.having.len()
     }
 
     pub(crate) fn push(&mut self, row: &[i64]) {
-        self.rows.extend_from_slice(row);
+        let number = self.count;
         self.count += 1;
-        let (mut blocks, mut level) = (self.count, 0);
-        while blocks > 1 || level == 0 {
-            blocks = blocks.div_ceil(WIDTH);
-            if self.levels.len() == level {
-                self.levels.push(Vec::new());
-            }
-            self.levels[level].resize(blocks * self.axes, i64::MIN);
-            level += 1;
+        // Until it is told otherwise a place has less than anybody asks for.
+        self.rows.resize(self.count * self.axes(), i64::MIN);
+        for places in self.having.iter_mut().flatten().chain([&mut self.everybody]) {
+            places.grow(number + 1);
         }
-        self.settle(self.count - 1);
+        self.everybody.insert(number);
+        self.set(number, row.iter().copied());
     }
 
     pub(crate) fn row(&self, number: usize) -> &[i64] {
-        &self.rows[number * self.axes..(number + 1) * self.axes]
+        &self.rows[number * self.axes()..(number + 1) * self.axes()]
     }
 
     pub(crate) fn set(&mut self, number: usize, row: impl Iterator<Item = i64>) {
-        let place = &mut self.rows[number * self.axes..(number + 1) * self.axes];
-        place.iter_mut().zip(row).for_each(|(old, new)| *old = new);
-        self.settle(number);
+        self.change(number, row, |_, new| new);
     }
 
     /// Takes so much from a row.
     pub(crate) fn take(&mut self, number: usize, amounts: &[i64]) {
-        let place = &mut self.rows[number * self.axes..(number + 1) * self.axes];
-        place.iter_mut().zip(amounts).for_each(|(left, taken)| *left = left.saturating_sub(*taken));
-        self.settle(number);
+        self.change(number, amounts.iter().copied(), i64::saturating_sub);
     }
 
-    /// Brings the blocks over a row up to date, as far up as something changes.
-    fn settle(&mut self, number: usize) {
-        let (axes, mut index) = (self.axes, number);
-        for level in 0..self.levels.len() {
-            index /= WIDTH;
-            let (lower, upper) = self.levels.split_at_mut(level);
-            let lower = lower.last().map_or(&*self.rows, |lower| &**lower);
-            let rows = &lower[index * WIDTH * axes..((index + 1) * WIDTH * axes).min(lower.len())];
-            let mut has_changed = false;
-            for (axis, most) in upper[0][index * axes..(index + 1) * axes].iter_mut().enumerate() {
-                let found = rows.iter().skip(axis).step_by(axes).copied().max().unwrap_or(i64::MIN);
-                has_changed |= found != *most;
-                *most = found;
-            }
-            if !has_changed {
-                break;
+    fn change(&mut self, number: usize, row: impl Iterator<Item = i64>, change: impl Fn(i64, i64) -> i64) {
+        let start = number * self.axes();
+        for (axis, amount) in row.enumerate() {
+            let old = self.rows[start + axis];
+            let new = change(old, amount);
+            self.rows[start + axis] = new;
+            let marked = self.marks.0[axis].iter().zip(&mut self.having[axis]);
+            if new > old {
+                let gained = marked.filter(|(mark, _)| (old + 1..=new).contains(*mark));
+                gained.for_each(|(_, places)| places.insert(number));
+            } else if new < old {
+                let lost = marked.filter(|(mark, _)| (new + 1..=old).contains(*mark));
+                lost.for_each(|(_, places)| places.remove(number));
             }
         }
     }
 
-    /// The first place from a number on that has so much left and is in none of the closed sets. Who asks for nothing of a resource fits even
-    /// where less than nothing is left.
-    pub(crate) fn next<const N: usize>(&self, from: usize, wanted: &[i64], closed: [&Bits; N]) -> Option<usize> {
-        let mut number = from;
-        while number < self.count {
-            match self.hopeless(number, wanted, closed) {
-                0 => return Some(number),
-                places => number += places,
+    /// The first place from a number on that has so much left and is not closed. Who asks for nothing of a resource fits even where
+    /// less than nothing is left.
+    pub(crate) fn next(&self, from: usize, wanted: &[i64], closed: &Bits) -> Option<usize> {
+        let sets = self.sets(wanted);
+        let mut word = from / 64;
+        let mut within = u64::MAX << (from % 64);
+        while word < self.everybody.words.len() {
+            let inhabited = sets.iter().fold(u64::MAX, |all, set| all & set.inhabited[word / 64]) >> (word % 64);
+            if inhabited == 0 {
+                (word, within) = ((word / 64 + 1) * 64, u64::MAX);
+                continue;
+            }
+            if inhabited & 1 != 0 {
+                let open = sets.iter().fold(within & !closed.word(word), |all, set| all & set.words[word]);
+                let fits = |number: &usize| has_room(self.row(*number), wanted);
+                if let Some(number) = members(open).map(|bit| word * 64 + bit).find(fits) {
+                    return Some(number);
+                }
+                (word, within) = (word + 1, u64::MAX);
+            } else {
+                (word, within) = (word + inhabited.trailing_zeros() as usize, u64::MAX);
             }
         }
         None
     }
 
-    /// How many places from a number on are seen at one look to be closed or too small; none when the first is neither.
-    fn hopeless<const N: usize>(&self, number: usize, wanted: &[i64], closed: [&Bits; N]) -> usize {
-        match self.too_small(number, wanted) {
-            Some(size) => size,
-            None if number.is_multiple_of(64) && closed.iter().any(|closed| closed.is_word_full(number)) => 64,
-            None => {
-                let is_closed = closed.iter().any(|closed| closed.contains(number));
-                usize::from(is_closed || !has_room(self.row(number), wanted))
-            }
-        }
+    /// Sets that together have everybody with so much left, and perhaps a few others.
+    fn sets(&self, wanted: &[i64]) -> [&Places; MOST_SETS] {
+        let mut sets = [&self.everybody; MOST_SETS];
+        let axes = wanted.iter().zip(self.marks.0.iter()).zip(&self.having);
+        let sized = axes.filter_map(|((wanted, marks), having)| {
+            let reached = marks.iter().take_while(|mark| *mark <= wanted).count();
+            Some(&having[reached.checked_sub(1)?])
+        });
+        sets.iter_mut().zip(sized).for_each(|(set, sized)| *set = sized);
+        sets
     }
+}
 
-    /// How many rows the largest block has that begins at a number and has too little of something, if there is one.
-    fn too_small(&self, number: usize, wanted: &[i64]) -> Option<usize> {
-        let mut size = 1;
-        let mut found = None;
-        for level in &self.levels {
-            size *= WIDTH;
-            if !number.is_multiple_of(size) {
-                break;
-            }
-            let block = number / size * self.axes;
-            if !has_room(&level[block..block + self.axes], wanted) {
-                found = Some(size);
-            }
-        }
-        found
-    }
+/// The bits that are set in a word.
+fn members(word: u64) -> impl Iterator<Item = usize> {
+    std::iter::successors((word != 0).then_some(word), |word| {
+        let rest = word & (word - 1);
+        (rest != 0).then_some(rest)
+    })
+    .map(|word| word.trailing_zeros() as usize)
 }
 
 /// Whether so much fits into what is left. Who asks for nothing fits even where less than nothing is left.
@@ -129,43 +192,33 @@ mod tests {
 
     use super::*;
 
-    /// So many places with one unit each.
-    fn alike(count: usize) -> Rooms {
-        let mut rooms = Rooms::new(1);
-        (0..count).for_each(|_| rooms.push(&[1]));
-        rooms
+    fn marks(amounts: &[&[i64]]) -> Marks {
+        Marks::of(amounts[0].len(), amounts.iter().copied())
     }
 
     #[test]
-    fn many_places_that_are_closed_or_too_small_are_passed_over_at_one_look() {
-        let rooms = alike(5000);
+    fn of_few_amounts_all_are_marked_and_of_many_some_the_least_included() {
+        assert_eq!(*marks(&[&[5, 0], &[3, -1], &[5, 7]]).0, [vec![3, 5], vec![7]]);
+        let many: Vec<[i64; 1]> = (1..=100).map(|amount| [amount]).collect();
+        let marks = Marks::of(1, many.iter().map(|amounts| &amounts[..]));
+        assert_eq!((marks.0[0].len(), marks.0[0][0], marks.0[0][8]), (MOST_MARKS, 1, 51));
+    }
+
+    #[test]
+    fn what_is_taken_and_given_shows_at_once() {
+        let mut rooms = Rooms::new(&marks(&[&[1]]));
+        (0..5000).for_each(|_| rooms.push(&[1]));
         let none = Bits::default();
-        let at = |number: usize, wanted: i64, closed: &Bits| rooms.hopeless(number, &[wanted], [closed]);
-        assert_eq!([0, 16, 17, 256, 4096].map(|number| at(number, 2, &none)), [65_536, 16, 1, 256, 4096]);
-        assert_eq!([0, 17].map(|number| at(number, 1, &none)), [0, 0]);
-        let closed: Bits = (64..200).collect();
         assert_eq!(
-            [0, 63, 64, 65, 128, 192, 199, 200].map(|number| at(number, 1, &closed)),
-            [0, 0, 64, 1, 64, 1, 1, 0]
+            [0, 63, 64, 4999, 5000].map(|from| rooms.next(from, &[1], &none)),
+            [Some(0), Some(63), Some(64), Some(4999), None]
         );
-    }
-
-    #[test]
-    fn what_is_taken_shows_at_every_level() {
-        let mut rooms = alike(600);
-        (0..512).for_each(|number| rooms.take(number, &[1]));
-        assert_eq!([0, 256, 512, 528].map(|number| rooms.hopeless(number, &[1], [&Bits::default()])), [256, 256, 0, 0]);
+        (0..4998).for_each(|number| rooms.take(number, &[1]));
+        assert_eq!(rooms.having[0][0].inhabited, [0, 1 << (4998 / 64 - 64)], "words without members are told apart");
+        assert_eq!(rooms.next(0, &[1], &none), Some(4998));
         rooms.set(300, [1].into_iter());
-        assert_eq!([0, 256, 288].map(|number| rooms.hopeless(number, &[1], [&Bits::default()])), [256, 16, 1]);
-        assert_eq!(rooms.next(0, &[1], [&Bits::default()]), Some(300));
-    }
-
-    #[test]
-    fn a_block_knows_its_own_rows_and_no_others() {
-        let mut rooms = Rooms::new(2);
-        (0..16).for_each(|_| rooms.push(&[9, 9]));
-        (0..16).for_each(|_| rooms.push(&[1, 9]));
-        assert_eq!([0, 16].map(|number| rooms.hopeless(number, &[5, 5], [&Bits::default()])), [0, 16]);
+        assert_eq!([0, 301].map(|from| rooms.next(from, &[1], &none)), [Some(300), Some(4998)]);
+        assert_eq!(rooms.next(0, &[], &none), Some(0), "who asks for nothing fits anywhere");
     }
 
     proptest! {
@@ -174,9 +227,11 @@ mod tests {
             rows in proptest::collection::vec((-2..9_i64, -2..9_i64), 0..700),
             changes in proptest::collection::vec((0..700_usize, -2..9_i64, -2..9_i64), 0..40),
             closed in proptest::collection::vec((0..700_usize, proptest::sample::select(&[1_usize, 1, 1, 70, 200][..])), 0..60),
+            marked in proptest::collection::vec((0..10_i64, 0..10_i64), 0..20),
             wanted in (0..10_i64, 0..10_i64),
         ) {
-            let mut rooms = Rooms::new(2);
+            let marked: Vec<[i64; 2]> = marked.into_iter().map(|(a, b)| [a, b]).collect();
+            let mut rooms = Rooms::new(&Marks::of(2, marked.iter().map(|amounts| &amounts[..])));
             rows.iter().for_each(|(a, b)| rooms.push(&[*a, *b]));
             let mut plain: Vec<[i64; 2]> = rows.iter().map(|(a, b)| [*a, *b]).collect();
             for (number, a, b) in changes.into_iter().filter(|(number, ..)| *number < rows.len()) {
@@ -184,13 +239,11 @@ mod tests {
                 rooms.take(number, &[1, 0]);
                 plain[number] = [a - 1, b];
             }
-            let closed: Vec<usize> = closed.into_iter().flat_map(|(first, count)| first..first + count).collect();
-            let (even, odd): (Vec<usize>, Vec<usize>) = closed.iter().partition(|number| **number % 128 < 64);
-            let [closed, even, odd] = [closed, even, odd].map(|numbers| numbers.into_iter().collect::<Bits>());
+            let closed: Bits = closed.into_iter().flat_map(|(first, count)| first..first + count).collect();
             let wanted = [wanted.0, wanted.1];
             let fits = |number: &usize| has_room(&plain[*number], &wanted) && !closed.contains(*number);
             let mut found = Vec::new();
-            while let Some(number) = rooms.next(found.last().map_or(0, |last| last + 1), &wanted, [&even, &odd]) {
+            while let Some(number) = rooms.next(found.last().map_or(0, |last| last + 1), &wanted, &closed) {
                 found.push(number);
             }
             prop_assert_eq!(found, (0..plain.len()).filter(fits).collect::<Vec<_>>());

@@ -7,6 +7,7 @@
 mod group;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -26,6 +27,8 @@ use super::sites::Standing;
 use super::wishes::{Domains, Wish};
 use super::words::{Key, OTHER};
 use super::world::World;
+
+pub(crate) use undo::{Kept, Shift};
 
 pub(crate) type GroupId = usize;
 
@@ -362,6 +365,26 @@ impl Topology {
         }
     }
 
+    /// Bars claims whose host a rule refuses, as far as sets tell.
+    pub(crate) fn bar(&self, rule: &Rule, least: i64, barred: &mut Bits) {
+        let group = &self.groups[rule.group()];
+        let crowded = match rule {
+            Rule::Spread { max_skew, adds, .. } => match usize::try_from(max_skew + least - adds) {
+                Ok(most) => group.claims_with(Counter::Selected, most + 1),
+                Err(_) => return barred.add_all_but([]),
+            },
+            Rule::Near { is_own_company, .. } => {
+                if !(*is_own_company && group.total == 0) {
+                    barred.add_all_but(group.claims_with(Counter::SurelySelected, 1));
+                }
+                return;
+            }
+            Rule::Far { .. } => group.claims_with(Counter::Selected, 1),
+            Rule::Unwanted { .. } => group.claims_with(Counter::Owners, 1),
+        };
+        crowded.into_iter().for_each(|crowded| barred.add_all(crowded));
+    }
+
     /// A rule with what it comes to as things stand, to be asked about many spots before anything changes.
     pub(crate) fn weighed<'r>(&self, rule: &'r Rule) -> Weighed<'r> {
         match self.groups[rule.group()].key {
@@ -423,6 +446,14 @@ impl<'r> Weighed<'r> {
     pub(crate) fn rule(&self) -> &'r Rule {
         match self {
             Self::Host { rule, .. } | Self::Label { rule, .. } => rule,
+        }
+    }
+
+    /// Whether it holds on a host; what is about labels does.
+    pub(crate) fn holds_on_host(&self, topology: &Topology, place: usize) -> bool {
+        match self {
+            Self::Host { rule, least } => topology.fits_host(rule, place, *least),
+            Self::Label { .. } => true,
         }
     }
 

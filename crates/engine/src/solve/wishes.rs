@@ -9,7 +9,7 @@ use model::requirements::Requirements;
 use model::snapshot::PreferencePolicy;
 use model::topology::{PodTerm, Spread, SpreadMode};
 
-/// Most preferences of one kind about other pods that are respected.
+/// Most preferences of one kind about other pods that are respected (decision 0045).
 const MOST_ABOUT_OTHERS: usize = 250;
 
 /// One rung of the ladder: what is asked at this point, all of it binding.
@@ -219,5 +219,16 @@ mod tests {
         let wants = everything();
         let rungs: Vec<String> = ladder(&wants, PreferencePolicy::Ignore, false).iter().map(shown).collect();
         assert_eq!(rungs, ["k In [a] |  | x | h", "k In [b] |  | x | h", "k In [b] |  | x | h present"]);
+    }
+    // 01/PRF-07 differs: 0045
+    #[test]
+    fn of_very_many_soft_terms_about_others_the_heaviest_are_respected() {
+        let many = |count: i32| (1..=count).map(|weight| weighted(weight, term(&format!("t{weight}")))).collect();
+        let wants = Wants { preferred_together: many(260), preferred_apart: many(255), ..Wants::default() };
+        let rungs = ladder(&wants, PreferencePolicy::Respect, false);
+        let heaviest = |most: i32| (most - 249..=most).rev().map(|weight| format!("t{weight}")).collect::<Vec<_>>();
+        assert_eq!(rungs[0].preferred_together.iter().map(|term| &*term.key).collect::<Vec<_>>(), heaviest(260));
+        assert_eq!(rungs[0].apart.iter().map(|term| &*term.key).collect::<Vec<_>>(), heaviest(255));
+        assert_eq!(rungs.len(), 250 + 250 + 1, "each is given up by itself");
     }
 }

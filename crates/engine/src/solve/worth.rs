@@ -41,6 +41,15 @@ impl Worth {
         Self(prices)
     }
 
+    /// The same prices, lowered until no machine that holds a pod costs less than what it holds.
+    pub(crate) fn below(mut self, least: &[i64], bundles: &[Bundle<'_>]) -> Self {
+        let holds = bundles.iter().filter(|bundle| has_room(bundle.room, least));
+        let part = holds.map(|bundle| bundle.price / self.of(bundle.room.iter().copied()).max(f64::MIN_POSITIVE));
+        let part = part.fold(1.0_f64, f64::min);
+        self.0.iter_mut().for_each(|price| *price *= part);
+        self
+    }
+
     /// What so much is worth.
     pub(crate) fn of(&self, amounts: impl Iterator<Item = i64>) -> f64 {
         self.0.iter().zip(amounts).map(|(price, amount)| price * amount.max(0) as f64).sum()

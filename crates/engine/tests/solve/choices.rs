@@ -217,6 +217,19 @@ fn hosts_that_are_there_for_sure_are_counted_against_a_minimum_of_domains() {
 }
 
 #[test]
+fn claims_whose_labels_are_settled_later_are_counted_against_a_minimum_of_domains() {
+    // Both machines are asked for before it is clear whether they are of the architecture that the spread is about.
+    let types = vec![shape("amd").build(), shape("arm").arch("arm64").build()];
+    let mut all = pods("early", 2, |sketch| sketch.asks("cpu", 3000).priority(1));
+    all.extend(pods("a", 4, |sketch| {
+        let spread = model::topology::Spread { min_domains: Some(2), ..spread_over(HOST, 1, &APP) };
+        sketch.asks("cpu", 10).label("app", "x").selects("kubernetes.io/arch", "In amd64").spread(spread)
+    }));
+    let answer = world(vec![pool("p").types(types).limit("nodes", 2)]).judged(all);
+    assert_eq!((answer.placed(), answer.skew("a", HOST)), (6, vec![2, 2]));
+}
+
+#[test]
 fn a_spread_that_ignores_node_selectors_counts_pods_where_its_own_could_not_be() {
     let skew = |policy: Policy| {
         let base = world(vec![pool("p")]).node("old", &[(ZONE, "test-zone-1"), (CAPACITY, "on-demand")], 0);

@@ -159,6 +159,7 @@ pub(crate) fn pool(name: &str) -> PoolSketch {
         },
         instance_types: usual_types(),
         budgets: Default::default(),
+        consolidation: Default::default(),
     })
 }
 
@@ -316,6 +317,7 @@ impl World {
             progress: Progress::Initialized,
             is_leaving: false,
             created: Instant::from_unix_seconds(0),
+            tenure: None,
         };
         self.snapshot.nodes.insert(name.into(), Arc::new(node));
         self
@@ -482,6 +484,7 @@ impl World {
                 progress,
                 is_leaving: false,
                 created: Instant::from_unix_seconds(0),
+                tenure: None,
             };
             self.snapshot.nodes.insert(node.name.clone(), Arc::new(node));
         }

@@ -166,9 +166,10 @@ fn world_with(limit: impl Strategy<Value = Limit> + Clone) -> impl Strategy<Valu
     })
 }
 
-/// How many worlds a property looks at. Whoever looks for trouble sets `DOVETAIL_CASES`; whoever is in a hurry, too.
+/// How many worlds a property looks at. Whoever looks for trouble sets `DOVETAIL_CASES`, whoever is in a hurry `DOVETAIL_MOST_CASES`.
 pub(crate) fn cases(usual: u32) -> u32 {
-    std::env::var("DOVETAIL_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    number("DOVETAIL_CASES").unwrap_or_else(|| number("DOVETAIL_MOST_CASES").map_or(usual, |most: u32| usual.min(most)))
 }
 
 /// The same worlds on every run, unless `DOVETAIL_SEED` says otherwise.

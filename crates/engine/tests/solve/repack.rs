@@ -95,3 +95,20 @@ fn pods_stay_in_the_pools_of_the_weight_that_they_were_seated_in() {
     }
     assert_eq!(answer.placed(), 11);
 }
+
+#[test]
+fn where_nothing_is_wasted_nobody_looks_for_patterns() {
+    // To keep away from nobody changes nothing, but for patterns, which leave such pods alone.
+    let steps = |cpu: i64, is_plain: bool| {
+        let away = near("kubernetes.io/hostname", &[("app", "nobody")]);
+        let sketch = |sketch: PodSketch| {
+            let sketch = sketch.asks("cpu", cpu);
+            if is_plain { sketch } else { sketch.apart(away.clone()) }
+        };
+        let answer = world(vec![pool("p").types(vec![shape("four").build()])]).judged(pods("a", 30, sketch));
+        assert_eq!(answer.placed(), 30);
+        answer.plan.steps
+    };
+    assert_eq!(steps(1300, true), steps(1300, false), "three fill a machine");
+    assert!(steps(2000, true) > steps(2000, false), "one leaves half of it empty");
+}

@@ -196,3 +196,21 @@ fn a_selector_limits_the_domains_and_a_preference_does_not() {
     });
     assert_eq!(world.solve(preferring).skew("a", ZONE), [2, 2, 2]);
 }
+
+#[test]
+fn a_zone_is_a_domain_as_long_as_some_claim_may_come_to_it() {
+    // Pods that reach two zones, beside a claim of another architecture that may come to stand in the third.
+    let skew = |later: &str| {
+        let arm = |name: &str| pod(name).selects("kubernetes.io/arch", "In arm64");
+        let mut all = vec![arm("open").priority(2), arm("later").selects(ZONE, later).priority(1)];
+        all.extend(spread_pods(4, ZONE, 1).into_iter().map(|sketch| {
+            sketch
+                .selects("kubernetes.io/arch", "In amd64")
+                .selects(ZONE, "In test-zone-1 test-zone-2")
+                .change(|pod| pod.wants.spread[0].node_affinity = Policy::Ignore)
+        }));
+        world(vec![pool("p")]).judged(all).skew("a", ZONE)
+    };
+    assert_eq!(skew("Exists"), [1, 1], "nobody is in the third zone, so none of the others may get ahead");
+    assert_eq!(skew("In test-zone-1"), [2, 2], "what has joined it keeps it out of the third");
+}

@@ -39,7 +39,7 @@ pub(super) fn reqs(text: &str) -> Requirements {
     })
 }
 
-pub(super) fn machine(name: &str, arch: &str) -> InstanceType {
+pub(crate) fn machine(name: &str, arch: &str) -> InstanceType {
     let offering = |(capacity, zone): (&str, &str)| Offering {
         requirements: reqs(&format!("capacity={capacity} zone={zone}")),
         price: Price::from_pico(DOLLAR),
@@ -60,7 +60,7 @@ pub(super) fn machine(name: &str, arch: &str) -> InstanceType {
     }
 }
 
-pub(super) fn pool(name: &str) -> Pool {
+pub(crate) fn pool(name: &str) -> Pool {
     Pool {
         name: name.into(),
         weight: 0,
@@ -70,6 +70,7 @@ pub(super) fn pool(name: &str) -> Pool {
         template: Template { labels: [(TEAM.into(), name.into())].into(), ..Template::default() },
         instance_types: Vec::new(),
         budgets: Default::default(),
+        consolidation: Default::default(),
     }
 }
 

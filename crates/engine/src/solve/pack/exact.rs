@@ -69,7 +69,9 @@ impl Puzzle<'_, '_, '_> {
     /// What each set of pods costs beside those that stay.
     fn costs(&self, bin: &Bin, pods: &[usize]) -> Vec<Cost> {
         let sets = 1_usize << pods.len();
-        let mut requests: Vec<Vec<i64>> = Vec::with_capacity(sets);
+        // What each set asks for, all in a row.
+        let axes = bin.base.len();
+        let mut requests: Vec<i64> = Vec::with_capacity(sets * axes);
         let mut growing: Vec<Growing> = Vec::with_capacity(sets);
         let mut costs = Vec::with_capacity(sets);
         let classes: Vec<usize> = pods.iter().map(|pod| self.greedy.class_of[*pod]).collect();
@@ -79,7 +81,7 @@ impl Puzzle<'_, '_, '_> {
         for set in 0..sets {
             if set == 0 {
                 let found = self.cheapest(bin.template, bin.outlook, 0, &bin.base);
-                requests.push(bin.base.clone());
+                requests.extend_from_slice(&bin.base);
                 growing.push(Growing { outlook: Some(bin.outlook), step: found.map_or(0, |(step, _)| step) });
                 costs.push(if bin.fixed.is_some() { found.map_or(NEVER, |(_, cost)| cost) } else { 0 });
                 continue;
@@ -91,19 +93,19 @@ impl Puzzle<'_, '_, '_> {
             let before = &growing[rest];
             let outlook = before.outlook.filter(|_| is_apart);
             let outlook = outlook.and_then(|outlook| self.joined(bin.template, outlook, pods[last]));
-            let mut wanted = requests[rest].clone();
-            add(&mut wanted, &self.class(pods[last]).requests);
+            requests.extend_from_within(rest * axes..(rest + 1) * axes);
+            let wanted = &mut requests[set * axes..];
+            add(wanted, &self.class(pods[last]).requests);
             let from = if outlook == before.outlook { before.step } else { 0 };
-            let found = outlook.and_then(|outlook| self.cheapest(bin.template, outlook, from, &wanted));
+            let found = outlook.and_then(|outlook| self.cheapest(bin.template, outlook, from, wanted));
             growing.push(Growing {
                 outlook: outlook.filter(|_| found.is_some()),
                 step: found.map_or(0, |(step, _)| step),
             });
             // One pod must be somewhere; together they leave a choice.
             let is_alone = rest == 0 && bin.fixed.is_none();
-            let is_open = |found: &(usize, Cost)| is_alone || self.leaves_choice(outlook, found.0, &wanted);
+            let is_open = |found: &(usize, Cost)| is_alone || self.leaves_choice(outlook, found.0, wanted);
             costs.push(found.filter(is_open).map_or(NEVER, |(_, cost)| cost));
-            requests.push(wanted);
         }
         costs
     }
@@ -133,28 +135,28 @@ struct Division {
     fresh: Vec<(usize, Priced)>,
 }
 
+/// All subsets of a set, the largest number first; of equal ways to divide pods the first is taken.
+fn subsets(set: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(set), move |part| (*part != 0).then(|| (part - 1) & set))
+}
+
 /// The cheapest way to divide all pods; `None` when there is none.
 fn divided(fresh: &[Priced], on_fixed: &[Vec<Cost>]) -> Option<Division> {
     let sets = fresh.len();
-    // On new claims alone: the set with the lowest pod first, then the rest.
-    let mut cheapest = vec![0; sets];
+    // On new claims alone: the set with the lowest pod first, then the rest, which has only higher ones and so is known already.
+    let mut cheapest = vec![NEVER; sets];
     let mut choice = vec![0; sets];
-    for set in 1..sets {
-        let lowest = set & set.wrapping_neg();
-        let others = set ^ lowest;
-        let mut best = (NEVER, 0);
-        let mut part = others;
-        loop {
-            let cost = fresh[part | lowest].cost.saturating_add(cheapest[others ^ part]);
-            if cost < best.0 {
-                best = (cost, part | lowest);
+    cheapest[0] = 0;
+    for lowest in (0..sets.trailing_zeros()).rev().map(|pod| 1_usize << pod) {
+        let higher = (sets - 1) & !(2 * lowest - 1);
+        for part in subsets(higher).map(|part| part | lowest).filter(|part| fresh[*part].cost < NEVER) {
+            for rest in subsets(higher & !part) {
+                let (set, cost) = (part | rest, fresh[part].cost + cheapest[rest]);
+                if cost < cheapest[set] {
+                    (cheapest[set], choice[set]) = (cost, part);
+                }
             }
-            if part == 0 {
-                break;
-            }
-            part = (part - 1) & others;
         }
-        (cheapest[set], choice[set]) = best;
     }
     // Then claims that stay take a share, one after the other.
     let mut shares: Vec<Vec<usize>> = Vec::new();
@@ -162,17 +164,12 @@ fn divided(fresh: &[Priced], on_fixed: &[Vec<Cost>]) -> Option<Division> {
     for costs in on_fixed {
         let mut with = vec![NEVER; sets];
         let mut share = vec![0; sets];
-        for set in 0..sets {
-            let mut part = set;
-            loop {
-                let cost = costs[part].saturating_add(totals[set ^ part]);
+        for part in subsets(sets - 1).filter(|part| costs[*part] < NEVER) {
+            for rest in subsets((sets - 1) & !part) {
+                let (set, cost) = (part | rest, costs[part] + totals[rest]);
                 if cost < with[set] {
                     (with[set], share[set]) = (cost, part);
                 }
-                if part == 0 {
-                    break;
-                }
-                part = (part - 1) & set;
             }
         }
         totals = with;

@@ -430,3 +430,20 @@ fn take(pattern: &Pattern, left: &mut [usize], bought: &mut Vec<Pattern>) -> boo
     bought.push(pattern.clone());
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_fillings_that_are_worth_the_same_the_one_with_the_most_of_the_first_kind_stands() {
+        let kind = |requests: &'static [i64]| Kind { requests, pods: Vec::new() };
+        let kinds = vec![kind(&[3, 1]), kind(&[2, 1])];
+        let shop = Shop { kinds, wares: Vec::new(), guests: Vec::new(), weights: Vec::new() };
+        // Two of the first are worth as much as three of the second, and leave as little.
+        let mut search = Search::new(&shop, &[6, 100], &[(5.9, 0), (5.8, 1)], &[3.0, 2.0], &[9, 9]);
+        search.go(0, 0.0);
+        assert_eq!(search.best, (6.0, vec![(0, 2)]));
+        assert!(search.ways > 3, "the second kind alone was tried too");
+    }
+}

@@ -20,6 +20,9 @@ use super::super::words::{ABSENT, FIRST_VALUE, Key, Mask, hold_surely, may_hold}
 use super::super::world::{Template, World};
 use super::{Ground, Spot};
 
+/// Claims with more pods than this are not told apart by sets.
+const MOST_COUNTED: u32 = 4;
+
 /// What makes two constraints the same. Everything that can change a count or a verdict is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
@@ -83,7 +86,7 @@ pub(crate) struct Group {
     /// Sites that count; the others are as if they were not there.
     pub(super) sites: Bits,
     /// Sites that may count: what they will be is still open.
-    possible_sites: Bits,
+    pub(super) possible_sites: Bits,
     /// The label states of all of those.
     pub(super) site_states: Bits,
     /// The states of sites and claims that count for sure and can be in one only.
@@ -94,9 +97,12 @@ pub(crate) struct Group {
     /// The states in which such a node can be in a domain that counts; `None` for all.
     within: Option<Bits>,
     /// Claims of the plan that count, by the states that their label may come to: each is a domain once the node is there.
-    claims: Vec<u32>,
+    pub(super) claims: Vec<u32>,
     /// For the hostname: which places of claims count.
-    hosts: Vec<Counts>,
+    pub(super) hosts: Vec<Counts>,
+    /// For the hostname, by counter: claims with one pod at least, with two, and so on.
+    pub(super) crowded: [Vec<Bits>; 3],
+    site_count: usize,
     /// What pods that are seated already rely on.
     pub(super) relied_on: Option<Reliance>,
 }
@@ -111,7 +117,7 @@ pub(super) struct Reliance {
 
 /// Whether a machine to come counts for a spread, as far as its labels are settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counts {
+pub(super) enum Counts {
     No,
     Maybe,
     Surely,
@@ -146,6 +152,8 @@ impl Group {
             within: None,
             claims: vec![0; if key.is_some() { size } else { 0 }],
             hosts: Vec::new(),
+            crowded: Default::default(),
+            site_count: world.sites.len(),
             relied_on: None,
             identity,
         };
@@ -167,6 +175,10 @@ impl Group {
         if let Some((selector, terms)) = nodes {
             let alternatives = selector.with_any_of(terms);
             self.nodes = alternatives.iter().map(|requirements| world.words.masks(requirements)).collect();
+            // Where one alternative asks nothing, all nodes will do.
+            if self.nodes.iter().any(Vec::is_empty) {
+                self.nodes.clear();
+            }
         }
         let suits =
             |states: &[Bits]| self.nodes.is_empty() || self.nodes.iter().any(|masks| hold_surely(masks, states));
@@ -209,10 +221,14 @@ impl Group {
 
     /// Counts a selected pod. Company that stands on a node without any of the labels is nowhere, and nobody's company.
     pub(super) fn meet(&mut self, spot: &Spot<'_>) {
-        let is_somewhere = |key: &Key| spot.states[*key].iter().any(|state| state != ABSENT);
-        if self.company_keys.is_empty() || self.company_keys.iter().any(is_somewhere) {
+        if self.is_met_at(spot) {
             self.total += 1;
         }
+    }
+
+    pub(super) fn is_met_at(&self, spot: &Spot<'_>) -> bool {
+        let is_somewhere = |key: &Key| spot.states[*key].iter().any(|state| state != ABSENT);
+        self.company_keys.is_empty() || self.company_keys.iter().any(is_somewhere)
     }
 
     fn states_of_sites(&self, world: &World<'_>, key: Key) -> Bits {
@@ -330,6 +346,9 @@ impl Group {
                 }
                 counts[spot.place] += 1;
                 most = counts[spot.place];
+                if let Some(claim) = spot.place.checked_sub(self.site_count) {
+                    crowd(&mut self.crowded[counter as usize], most, claim);
+                }
             }
             // Where a label is still open the pod may come to stand in any of its states.
             Some(key) => {
@@ -344,6 +363,11 @@ impl Group {
         }
     }
 
+    /// Claims with so many pods; nobody is told where there are very many.
+    pub(super) fn claims_with(&self, counter: Counter, count: usize) -> Option<&Bits> {
+        self.crowded[counter as usize].get(count.checked_sub(1)?)
+    }
+
     pub(super) fn surely_at(&self, domain: usize) -> u32 {
         self.surely_selected.get(domain).copied().unwrap_or(0)
     }
@@ -355,6 +379,19 @@ impl Group {
     pub(super) fn owners_at(&self, domain: usize) -> u32 {
         self.owners.get(domain).copied().unwrap_or(0)
     }
+}
+
+/// Notes that a claim has so many pods now.
+fn crowd(crowded: &mut Vec<Bits>, count: u32, claim: usize) {
+    if count > MOST_COUNTED {
+        return;
+    }
+    if crowded.len() < count as usize {
+        crowded.push(Bits::default());
+    }
+    let set = &mut crowded[count as usize - 1];
+    set.grow(claim + 1);
+    set.insert(claim);
 }
 
 impl Identity {

@@ -41,6 +41,7 @@ fn distance_that_keeps_nobody_of_the_question_away_is_no_group() {
         progress: Progress::Initialized,
         is_leaving: false,
         created: Instant::from_unix_seconds(0),
+        tenure: None,
     };
     snapshot.nodes.insert(node.name.clone(), Arc::new(node));
     for number in 0..60 {

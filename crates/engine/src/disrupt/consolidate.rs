@@ -1,0 +1,324 @@
+//! Fewer and cheaper nodes for the same pods: any number of nodes for any number of cheaper ones, or for none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::budget::Reason;
+use model::disruption::{Leaver, Method, PoolScore, Stay, Verdict};
+use model::ids::{NodeName, PodName, PoolName};
+use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
+use model::plan::{Plan, Target};
+use model::pod::Pod;
+use model::price::Price;
+
+use super::candidates::Candidate;
+use super::deliberate::{Deliberation, evicted_cost, leaver, movable};
+use super::drift::paused;
+use super::imagine::Taking;
+use super::replace::{self, Leaving};
+use super::score::scores;
+use super::search::{Alone, Deletions, Ground, Group, Source, search, search_deletions};
+use super::worth::{cost_pico, least_saving, pays_back_after};
+
+/// Groups that are planned in full, at most; what is left is found again by the next decision.
+const MOST_PLANS: usize = 24;
+
+pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
+    // Both kinds choose from the same nodes.
+    let found = deliberation.candidates(Method::MultiConsolidation);
+    let sources = sources(deliberation, found);
+    deliberation.note_eligible(Method::SingleConsolidation);
+    if sources.is_empty() {
+        return;
+    }
+    let settled = deliberation.imagined.settled();
+    let names: BTreeSet<&NodeName> = sources.iter().map(|candidate| &candidate.node.name).collect();
+    let pods = movable(&settled, &names);
+    let asked: Vec<Source> = sources.iter().map(|candidate| source(candidate)).collect();
+    let allowed = allowed(deliberation, &sources);
+    let catalogue = deliberation.imagined.catalogue.clone();
+    let ground = Ground {
+        snapshot: &settled,
+        catalogue: &catalogue,
+        sources: &asked,
+        movable: &pods,
+        allowed: &allowed,
+        payback: deliberation.rules.payback,
+        threads: deliberation.rules.threads,
+    };
+    let mut found = search(&ground);
+    deliberation.effort.questions += found.effort.questions;
+    deliberation.effort.refused_at_sight += found.effort.refused_at_sight;
+    // What is gained most by comes first. Where that is a group, deletions are looked for once more in what it leaves.
+    let is_group_first = found.groups.first().is_some_and(|group| group.gain_pico > found.deletions.gain_pico);
+    let mut has_changed = false;
+    if is_group_first {
+        let group = found.groups.remove(0);
+        has_changed = replace_group(deliberation, &sources, &group);
+    }
+    if has_changed {
+        found.deletions = deletions_again(deliberation, &sources);
+    }
+    delete(deliberation, &sources, &found.deletions);
+    for group in found.groups.iter().take(MOST_PLANS) {
+        replace_group(deliberation, &sources, group);
+    }
+    explain(deliberation, &sources, &found.alone);
+}
+
+/// Nodes that may be asked about at all.
+fn sources<'a>(deliberation: &mut Deliberation<'_, 'a>, found: Vec<Candidate<'a>>) -> Vec<Candidate<'a>> {
+    let mut sources = Vec::with_capacity(found.len());
+    for candidate in found {
+        match kept(deliberation, &candidate) {
+            Some(stay) => deliberation.stays(&candidate.node.name, stay),
+            None => sources.push(candidate),
+        }
+    }
+    sources
+}
+
+fn kept(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) -> Option<Stay> {
+    let (now, cooldown) = (deliberation.scene.snapshot.now, deliberation.rules.pod_move_cooldown);
+    let when = &deliberation.scene.moved;
+    let moved = |pod: &&Pod| when.get(&pod.name).map(|moved| (moved.plus(cooldown), pod.name.clone()));
+    if let Some((until, pod)) = candidate.pods.iter().filter_map(moved).filter(|(until, _)| *until > now).max() {
+        return Some(Stay::MovedLately { pod, until });
+    }
+    if let Some(stay) = deliberation.over_budget(candidate, Reason::Underutilized) {
+        return Some(stay);
+    }
+    let pods: Vec<PodName> = candidate.pods.iter().map(|pod| pod.name.clone()).collect();
+    if let Some(budget) = deliberation.ledger.exhausted(deliberation.scene.snapshot, &pods) {
+        return Some(Stay::PodBudgetInUse { budget });
+    }
+    // If even its deletion would not be approved, nothing else will be.
+    let scores = score(deliberation, &[leaver(candidate)], Price::ZERO);
+    let rejected = rejected(&scores);
+    if rejected.is_some() {
+        deliberation.scores.extend(scores);
+    }
+    rejected
+}
+
+fn source(candidate: &Candidate<'_>) -> Source {
+    let label = |key: &str| candidate.node.labels.get(key).map(|value| value.to_string()).unwrap_or_default();
+    let mut kind = vec![candidate.pool.name.to_string(), label(INSTANCE_TYPE), label(ZONE), label(CAPACITY_TYPE)];
+    kind.extend(candidate.node.taints.iter().map(ToString::to_string));
+    kind.push(format!("{:?}", candidate.node.allocatable));
+    Source {
+        node: candidate.node.name.clone(),
+        pool: candidate.pool.name.clone(),
+        price: candidate.price,
+        cost: candidate.pods.iter().map(|pod| model::eviction::EvictionCost::of(pod).floored()).sum(),
+        kind,
+    }
+}
+
+fn allowed(deliberation: &Deliberation<'_, '_>, sources: &[Candidate<'_>]) -> BTreeMap<PoolName, u32> {
+    let left = |pool: &PoolName| deliberation.purse.left(pool, Reason::Underutilized);
+    sources.iter().map(|candidate| (candidate.pool.name.clone(), left(&candidate.pool.name))).collect()
+}
+
+/// Deletions among the nodes that nobody has spoken for yet, on the world as it is now.
+fn deletions_again(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>]) -> Deletions {
+    let settled = deliberation.imagined.settled();
+    let is_free = |number: &usize| !deliberation.is_busy(&sources[*number].node.name);
+    let free: Vec<usize> = (0..sources.len()).filter(is_free).collect();
+    let names: BTreeSet<&NodeName> = free.iter().map(|number| &sources[*number].node.name).collect();
+    let pods = movable(&settled, &names);
+    let asked: Vec<Source> = free.iter().map(|number| source(&sources[*number])).collect();
+    let allowed = allowed(deliberation, sources);
+    let catalogue = deliberation.imagined.catalogue.clone();
+    let ground = Ground {
+        snapshot: &settled,
+        catalogue: &catalogue,
+        sources: &asked,
+        movable: &pods,
+        allowed: &allowed,
+        payback: deliberation.rules.payback,
+        threads: 1,
+    };
+    let mut found = search_deletions(&ground);
+    found.sources.iter_mut().for_each(|number| *number = free[*number]);
+    found
+}
+
+/// Deletes nodes whose pods all fit elsewhere, each by a command of its own.
+fn delete(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], deletions: &Deletions) {
+    for candidate in deletions.sources.iter().map(|source| &sources[*source]) {
+        let name = &candidate.node.name;
+        let pods = deliberation.pods_to_move(name);
+        let places = pods.iter().filter_map(|pod| Some((pod.clone(), Target::Node(deletions.moves.get(pod)?.clone()))));
+        let plan = Plan { placements: places.collect(), ..Plan::default() };
+        let stay = if plan.placements.len() < pods.len() {
+            Some(Stay::OthersFirst)
+        } else if let Some(budget) = deliberation.ledger.exhausted(deliberation.scene.snapshot, &pods) {
+            Some(Stay::PodBudgetInUse { budget })
+        } else {
+            deliberation.over_budget(candidate, Reason::Underutilized)
+        };
+        match stay {
+            Some(stay) => deliberation.stays(name, stay),
+            None => {
+                let scores = score(deliberation, &[leaver(candidate)], Price::ZERO);
+                deliberation.scores.extend(scores.clone());
+                deliberation.commit(Method::SingleConsolidation, &[candidate], plan, scores);
+            }
+        }
+    }
+}
+
+/// Plans a group in full and makes commands of the parts that hang together. Says whether there were any.
+fn replace_group(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], group: &Group) -> bool {
+    let leaving: Vec<&Candidate<'_>> = group.sources.iter().map(|source| &sources[*source]).collect();
+    if leaving.iter().any(|candidate| deliberation.is_busy(&candidate.node.name)) {
+        return false;
+    }
+    let names: BTreeSet<NodeName> = leaving.iter().map(|candidate| candidate.node.name.clone()).collect();
+    let mut pods = Vec::new();
+    let mut home: BTreeMap<PodName, NodeName> = BTreeMap::new();
+    for name in &names {
+        let own = deliberation.pods_to_move(name);
+        home.extend(own.iter().map(|pod| (pod.clone(), name.clone())));
+        pods.extend(own);
+    }
+    let plan = deliberation.imagined.plan(&pods, &names, Taking::Settled);
+    if !plan.unplaced.is_empty() || deliberation.imagined.unready(&plan).is_some() {
+        return false;
+    }
+    let mut has_any = false;
+    for part in parts(&plan, &home, &names) {
+        let leaving: Vec<&Candidate<'_>> =
+            leaving.iter().copied().filter(|candidate| part.nodes.contains(&candidate.node.name)).collect();
+        match worthy(deliberation, &leaving, part.plan) {
+            Err(stay) => leaving.iter().for_each(|candidate| deliberation.stays(&candidate.node.name, stay.clone())),
+            Ok((plan, scores)) => {
+                has_any = true;
+                let method = if leaving.len() > 1 { Method::MultiConsolidation } else { Method::SingleConsolidation };
+                deliberation.scores.extend(scores.clone());
+                deliberation.commit(method, &leaving, plan, scores);
+            }
+        }
+    }
+    has_any
+}
+
+/// Whether a part of a plan is worth it, with what is cheaper of its machines.
+fn worthy(
+    deliberation: &mut Deliberation<'_, '_>,
+    leaving: &[&Candidate<'_>],
+    mut plan: Plan,
+) -> Result<(Plan, Vec<PoolScore>), Stay> {
+    let snapshot = deliberation.scene.snapshot;
+    let mut purse = deliberation.purse.clone();
+    for candidate in leaving {
+        purse.blocking(&candidate.pool.name, Reason::Underutilized).map_or(Ok(()), Err)?;
+        purse.take(&candidate.pool.name);
+    }
+    let leavers: Vec<Leaver> = leaving.iter().map(|candidate| leaver(candidate)).collect();
+    let pods: Vec<PodName> = leavers.iter().flat_map(|leaver| leaver.pods.clone()).collect();
+    if let Some(budget) = deliberation.ledger.exhausted(snapshot, &pods) {
+        return Err(Stay::PodBudgetInUse { budget });
+    }
+    if let Some(stay) = plan.claims.iter().find_map(|claim| paused(deliberation, &claim.pool)) {
+        return Err(stay);
+    }
+    let before = leavers.iter().fold(Price::ZERO, |sum, leaver| sum.plus(leaver.price));
+    if !plan.claims.is_empty() {
+        // A replacement must pay for its own disturbance in time, whichever of its types comes.
+        let cost = cost_pico(evicted_cost(snapshot, &leavers), plan.price());
+        let most_pico = before.pico().saturating_sub(least_saving(cost, deliberation.rules.payback)).saturating_add(1);
+        if plan.price() < before && plan.price().pico() >= most_pico {
+            let saved = before.pico() - plan.price().pico();
+            return Err(Stay::PaysBackLate { after: pays_back_after(cost, saved).unwrap_or_default() });
+        }
+        let nodes = leavers.iter().map(|one| (one.instance_type.as_ref(), one.capacity_type, one.price)).collect();
+        let leaving = Leaving { nodes, most_pico, spot_to_spot: deliberation.rules.spot_to_spot };
+        plan.claims = replace::cheaper(snapshot, &plan.claims, &leaving)?;
+    }
+    let scores = score(deliberation, &leavers, plan.price());
+    match rejected(&scores) {
+        Some(stay) => {
+            deliberation.scores.extend(scores);
+            Err(stay)
+        }
+        None => Ok((plan, scores)),
+    }
+}
+
+fn score(deliberation: &Deliberation<'_, '_>, leavers: &[Leaver], after: Price) -> Vec<PoolScore> {
+    scores(deliberation.scene.snapshot, &deliberation.totals, leavers, after)
+}
+
+fn rejected(scores: &[PoolScore]) -> Option<Stay> {
+    let rejected = scores.iter().find(|score| score.verdict == Verdict::Rejected)?;
+    Some(Stay::Score { pool: rejected.pool.clone(), score: rejected.score().unwrap_or(0) })
+}
+
+/// Nodes of a plan that hang together by the machines that they share.
+struct Part {
+    nodes: BTreeSet<NodeName>,
+    plan: Plan,
+}
+
+/// Splits a plan into parts that can be carried out apart. Nodes whose pods share a new machine go together; those who need
+/// none go each for itself.
+fn parts(plan: &Plan, home: &BTreeMap<PodName, NodeName>, names: &BTreeSet<NodeName>) -> Vec<Part> {
+    let numbers: BTreeMap<&NodeName, usize> = names.iter().zip(0..).collect();
+    let mut leader: Vec<usize> = (0..names.len() + plan.claims.len()).collect();
+    fn find(leader: &mut [usize], mut one: usize) -> usize {
+        while leader[one] != one {
+            leader[one] = leader[leader[one]];
+            one = leader[one];
+        }
+        one
+    }
+    for (pod, target) in &plan.placements {
+        if let (Target::Claim(claim), Some(node)) = (target, home.get(pod).and_then(|node| numbers.get(node))) {
+            let (a, b) = (find(&mut leader, *node), find(&mut leader, names.len() + claim));
+            leader[a.max(b)] = a.min(b);
+        }
+    }
+    let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
+    for (name, number) in &numbers {
+        let own = find(&mut leader, *number);
+        let part = parts.entry(own).or_insert_with(|| Part { nodes: BTreeSet::new(), plan: Plan::default() });
+        part.nodes.insert((*name).clone());
+    }
+    let mut renumbered = vec![0; plan.claims.len()];
+    for (number, claim) in plan.claims.iter().enumerate() {
+        if let Some(part) = parts.get_mut(&find(&mut leader, names.len() + number)) {
+            renumbered[number] = part.plan.claims.len();
+            part.plan.claims.push(claim.clone());
+        }
+    }
+    for (pod, target) in &plan.placements {
+        let Some(number) = home.get(pod).and_then(|node| numbers.get(node)) else { continue };
+        let target = match target {
+            Target::Node(node) => Target::Node(node.clone()),
+            Target::Claim(claim) => Target::Claim(renumbered[*claim]),
+        };
+        if let Some(part) = parts.get_mut(&find(&mut leader, *number)) {
+            part.plan.placements.push((pod.clone(), target));
+        }
+    }
+    parts.into_values().collect()
+}
+
+/// Why each node that stays does.
+fn explain(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], alone: &[Option<Alone>]) {
+    for (candidate, alone) in sources.iter().zip(alone) {
+        let stay = match alone {
+            None | Some(Alone::Fits) => Stay::OthersFirst,
+            Some(Alone::Cheaper { .. }) => Stay::NotCheaper,
+            Some(Alone::Stuck { pod, others }) => Stay::NoRoom { pod: pod.clone(), others: *others },
+            Some(Alone::TooDear { machines: 0 | 1, .. }) => Stay::NotCheaper,
+            Some(Alone::TooDear { machines, price }) => Stay::TooManyReplacements { count: *machines, price: *price },
+            Some(Alone::Late { after }) => Stay::PaysBackLate { after: *after },
+            Some(Alone::Unready { node }) => Stay::Unready { node: node.clone() },
+        };
+        if !deliberation.has_reason(&candidate.node.name) {
+            deliberation.stays(&candidate.node.name, stay);
+        }
+    }
+}

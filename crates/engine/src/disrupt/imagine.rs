@@ -1,0 +1,275 @@
+//! The world in which a decision is made: commands that were decided before are carried out, and pods that wait have the
+//! places that they will get anyway. What a disruption costs is what comes on top of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use model::disruption::Disruption;
+use model::eviction::is_currently_reschedulable;
+use model::ids::{NodeName, PodName};
+use model::node::{Node, Progress};
+use model::plan::{Plan, PlannedClaim, Target};
+use model::pod::Pod;
+use model::pool::Pool;
+use model::resources::Resources;
+use model::snapshot::Snapshot;
+use model::taints::{Effect, Taint};
+use model::volume::AttachLimits;
+
+use super::Scene;
+use crate::solve::{Catalogue, Question, solve_with};
+
+/// A node that is not initialized after this time is not waited for. In the reference it would block consolidation until it
+/// expires.
+const HOPED_FOR: Duration = Duration::from_secs(15 * 60);
+
+/// Stands before the names of machines that exist in plans only. No Node can be called so.
+const PLANNED: &str = "planned/";
+
+pub(super) struct Imagined {
+    /// Everybody has a place here, or is not here.
+    pub(super) snapshot: Snapshot,
+    pub(super) catalogue: Arc<Catalogue>,
+    /// Pods that wait and would go to a node that is there.
+    pub(super) awaited: BTreeMap<NodeName, Vec<PodName>>,
+    /// The same for pods that stand for the room of buffers.
+    pub(super) buffered: BTreeSet<NodeName>,
+    /// Who stands where.
+    on_node: BTreeMap<NodeName, BTreeSet<PodName>>,
+    planned: usize,
+    /// How many plans were made.
+    pub(super) plans: u64,
+}
+
+/// Whether machines that are to come take pods of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arriving {
+    /// They are only for the pods that they were planned for.
+    Closed,
+    Open,
+}
+
+/// Which nodes take pods that are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taking {
+    /// All that are there.
+    All,
+    /// Only those that are settled: where pods came or went lately, nobody is moved to save money.
+    Settled,
+}
+
+impl Imagined {
+    pub(super) fn new(scene: &Scene<'_>) -> Self {
+        let mut imagined = Self {
+            snapshot: scene.snapshot.clone(),
+            catalogue: Arc::new(Catalogue::of(scene.snapshot)),
+            awaited: BTreeMap::new(),
+            buffered: BTreeSet::new(),
+            on_node: BTreeMap::new(),
+            planned: 0,
+            plans: 0,
+        };
+        for pod in scene.snapshot.pods.values() {
+            if let Some(node) = &pod.node {
+                imagined.on_node.entry(node.clone()).or_default().insert(pod.name.clone());
+            }
+        }
+        for command in &scene.under_way {
+            imagined.foresee(command);
+        }
+        imagined.place_who_waits(scene);
+        imagined.close_the_hopeless();
+        imagined
+    }
+
+    /// A command that waits for its second look is taken to be carried out. One that was begun already shows: its nodes are
+    /// leaving, its replacements are there.
+    fn foresee(&mut self, command: &Disruption) {
+        let is_begun = |name: &NodeName| self.snapshot.nodes.get(name).is_none_or(|node| node.is_leaving);
+        if command.nodes().all(is_begun) {
+            return;
+        }
+        let nodes: Vec<NodeName> = command.nodes().cloned().collect();
+        let plan = Plan { placements: command.moves.clone(), claims: command.replacements.clone(), ..Plan::default() };
+        self.carry_out(&nodes, &plan, Arriving::Closed);
+    }
+
+    /// Pods that wait, and those on nodes that are leaving: they will find places with or without us.
+    fn place_who_waits(&mut self, scene: &Scene<'_>) {
+        let now = self.snapshot.now;
+        let snapshot = self.snapshot.clone();
+        let budgets = &snapshot.disruption_budgets;
+        let is_leaving =
+            |pod: &Pod| pod.node.as_ref().and_then(|node| snapshot.nodes.get(node)).is_some_and(|node| node.is_leaving);
+        let displaced = snapshot.pods.values().filter(|pod| is_leaving(pod));
+        let displaced = displaced.filter(|pod| is_currently_reschedulable(pod, budgets, now)).map(|pod| &**pod);
+        let pods: Vec<&Pod> = scene.pending.iter().copied().chain(displaced).collect();
+        if pods.is_empty() {
+            return;
+        }
+        let question = Question::about(pods.clone());
+        let plan = solve_with(&self.catalogue, &snapshot, &question, &AtomicBool::new(false));
+        self.plans += 1;
+        let places: BTreeMap<&PodName, &NodeName> = plan.placements.iter().filter_map(on_node).collect();
+        for pod in pods {
+            let Some(node) = places.get(&pod.name) else {
+                // It gets a node of its own, or none; it takes nobody's place.
+                self.stand(&pod.name, None);
+                continue;
+            };
+            if pod.is_virtual {
+                self.buffered.insert((*node).clone());
+            } else {
+                self.awaited.entry((*node).clone()).or_default().push(pod.name.clone());
+            }
+            self.snapshot.pods.entry(pod.name.clone()).or_insert_with(|| Arc::new(pod.clone()));
+            self.stand(&pod.name, Some(node));
+        }
+    }
+
+    fn close_the_hopeless(&mut self) {
+        let now = self.snapshot.now;
+        let is_hopeless = |node: &Node| !node.is_initialized() && now.since(node.created) > HOPED_FOR;
+        let hopeless = self.snapshot.nodes.values_mut().filter(|node| is_hopeless(node));
+        hopeless.for_each(close);
+    }
+
+    /// The same world, where nodes that are not settled take nobody.
+    pub(super) fn settled(&self) -> Snapshot {
+        let mut snapshot = self.snapshot.clone();
+        let now = snapshot.now;
+        let is_unsettled = |node: &Node, pools: &BTreeMap<_, Arc<Pool>>| {
+            let pool: &Arc<Pool> = pools.get(node.pool.as_ref()?)?;
+            let after = pool.consolidation.after.filter(|after| !after.is_zero() && !pool.is_static())?;
+            let since = node.tenure.as_ref().filter(|_| node.is_initialized())?.settled_since()?;
+            (now.since(since) < after).then_some(())
+        };
+        for node in snapshot.nodes.values_mut() {
+            if is_unsettled(node, &snapshot.pools).is_some() {
+                close(node);
+            }
+        }
+        snapshot
+    }
+
+    /// Where these pods would go if these nodes left.
+    pub(super) fn plan(&mut self, pods: &[PodName], without: &BTreeSet<NodeName>, taking: Taking) -> Plan {
+        let settled;
+        let snapshot = match taking {
+            Taking::All => &self.snapshot,
+            Taking::Settled => {
+                settled = self.settled();
+                &settled
+            }
+        };
+        let pods = pods.iter().filter_map(|name| snapshot.pods.get(name)).map(|pod| &**pod).collect();
+        let question = Question { without: without.clone(), ..Question::about(pods) };
+        self.plans += 1;
+        solve_with(&self.catalogue, snapshot, &question, &AtomicBool::new(false))
+    }
+
+    /// A node that a plan counts on, although it is not ready for pods.
+    pub(super) fn unready(&self, plan: &Plan) -> Option<NodeName> {
+        let used = plan.placements.iter().filter_map(|placement| on_node(placement).map(|(_, node)| node));
+        let is_open = |node: &Node| node.name.as_str().starts_with(PLANNED) && !node.taints.contains(&closed());
+        let is_unready = |name: &&NodeName| {
+            self.snapshot.nodes.get(*name).is_some_and(|node| !node.is_initialized() && !is_open(node))
+        };
+        used.filter(|name| is_unready(name)).min().cloned()
+    }
+
+    /// These nodes leave, their pods go where a plan says, and machines that it asks for are on their way.
+    pub(super) fn carry_out(&mut self, nodes: &[NodeName], plan: &Plan, arriving: Arriving) {
+        let first = self.planned;
+        for claim in &plan.claims {
+            let mut node = self.machine_to_come(claim);
+            if arriving == Arriving::Closed {
+                node.taints.push(closed());
+            }
+            self.snapshot.nodes.insert(node.name.clone(), Arc::new(node));
+        }
+        let places: BTreeMap<&PodName, NodeName> = plan
+            .placements
+            .iter()
+            .map(|(pod, target)| match target {
+                Target::Node(node) => (pod, node.clone()),
+                Target::Claim(number) => (pod, planned_name(first + number)),
+            })
+            .collect();
+        let displaced: Vec<PodName> = nodes.iter().filter_map(|node| self.on_node.remove(node)).flatten().collect();
+        displaced.iter().for_each(|name| self.stand(name, places.get(name)));
+        nodes.iter().for_each(|name| drop(self.snapshot.nodes.remove(name)));
+    }
+
+    /// A pod stands somewhere else from now on, or is no part of this world any more.
+    fn stand(&mut self, name: &PodName, place: Option<&NodeName>) {
+        let Some(pod) = self.snapshot.pods.get_mut(name) else { return };
+        if let Some(others) = pod.node.as_ref().and_then(|node| self.on_node.get_mut(node)) {
+            others.remove(name);
+        }
+        match place {
+            None => drop(self.snapshot.pods.remove(name)),
+            Some(place) => {
+                Arc::make_mut(pod).node = Some(place.clone());
+                self.on_node.entry(place.clone()).or_default().insert(name.clone());
+            }
+        }
+    }
+
+    /// Pods of a node that would move, in the order of names.
+    pub(super) fn movable(&self, node: &NodeName) -> impl Iterator<Item = &Pod> {
+        let snapshot = &self.snapshot;
+        let pods = self.on_node.get(node).into_iter().flatten().filter_map(|name| snapshot.pods.get(name));
+        let may_move = |pod: &&Pod| is_currently_reschedulable(pod, &snapshot.disruption_budgets, snapshot.now);
+        pods.map(|pod| &**pod).filter(may_move)
+    }
+
+    fn machine_to_come(&mut self, claim: &PlannedClaim) -> Node {
+        let name = planned_name(self.planned);
+        self.planned += 1;
+        let pool = self.snapshot.pools.get(&claim.pool);
+        let types = pool.into_iter().flat_map(|pool| &pool.instance_types);
+        let types = types.filter(|offered| claim.types.contains(&offered.name)).cloned().collect();
+        let mut labels = claim.labels.clone();
+        labels.extend(pool.iter().flat_map(|pool| pool.template.labels.clone()));
+        Node {
+            name,
+            pool: Some(claim.pool.clone()),
+            labels,
+            taints: pool.map(|pool| pool.template.taints.clone()).unwrap_or_default(),
+            capacity: Resources::default(),
+            allocatable: Resources::default(),
+            attach_limits: AttachLimits::new(),
+            progress: Progress::Unlaunched { types, requirements: claim.requirements.clone() },
+            is_leaving: false,
+            created: self.snapshot.now,
+            tenure: None,
+        }
+    }
+}
+
+/// Keeps everybody off a machine that exists in plans only. Who tolerates everything is told apart by `unready`.
+fn closed() -> Taint {
+    Taint::new("planned", "", Effect::NoSchedule)
+}
+
+fn planned_name(number: usize) -> NodeName {
+    NodeName::from(format!("{PLANNED}{number:06}"))
+}
+
+/// A node that has nothing to give takes nobody, and all else that it is it stays.
+fn close(node: &mut Arc<Node>) {
+    Arc::make_mut(node).allocatable = Resources::default();
+    if let Progress::Unlaunched { types, .. } = &mut Arc::make_mut(node).progress {
+        types.clear();
+    }
+}
+
+fn on_node((pod, target): &(PodName, Target)) -> Option<(&PodName, &NodeName)> {
+    match target {
+        Target::Node(node) => Some((pod, node)),
+        Target::Claim(_) => None,
+    }
+}

@@ -1,0 +1,159 @@
+//! Nodes that no longer are what they should be.
+
+use engine::disrupt::StaticCount;
+use model::disruption::{Method, Stay, Verb};
+use model::pod::DoNotDisrupt;
+
+use crate::cluster::{Cluster, NOW, at, cluster};
+use crate::fixture::*;
+
+const TYPE: &str = "default-instance-type";
+
+fn full(name: &str) -> Vec<PodSketch> {
+    vec![pod(&format!("on-{name}")).label("app", name).asks("cpu", 3500)]
+}
+
+fn only_type() -> Cluster {
+    cluster(vec![pool("p").types(vec![shape(TYPE).build()])])
+}
+
+// 02/DR1
+#[test]
+fn a_drifted_node_is_replaced_or_deleted_where_its_pods_fit() {
+    let replaced = only_type().machine("n", TYPE, full("n")).drifted("n", NOW - 5).command();
+    assert_eq!((replaced.method, replaced.verb(), replaced.replacements.len()), (Method::Drift, Verb::Replace, 1));
+    let fits = only_type()
+        .machine("n", TYPE, vec![pod("a").asks("cpu", 500)])
+        .machine("other", TYPE, vec![pod("b").asks("cpu", 3000)])
+        .consolidate_after("p", None)
+        .drifted("n", NOW - 5)
+        .command();
+    assert_eq!((fits.method, fits.verb()), (Method::Drift, Verb::Delete));
+    let empty = only_type().machine("n", TYPE, vec![]).consolidate_after("p", None).drifted("n", NOW - 5).command();
+    assert_eq!((empty.method, empty.verb()), (Method::Drift, Verb::Delete));
+    let many = cluster(vec![
+        pool("p").types(vec![shape(TYPE).build(), shape("big").with("cpu", 8000).with("pods", 20).build()]),
+    ])
+    .machine("n", "big", vec![pod("a").asks("cpu", 3500), pod("b").asks("cpu", 3500)])
+    .pool("p", |pool| pool.instance_types.retain(|offered| offered.name.as_str() == TYPE))
+    .drifted("n", NOW - 5)
+    .command();
+    assert_eq!(many.replacements.len(), 2, "price does not matter");
+}
+
+// 02/DR2
+#[test]
+fn one_that_cannot_move_does_not_hold_up_the_next() {
+    let cluster = only_type()
+        .machine("a", TYPE, vec![pod("stuck").asks("cpu", 3500).selects("zone-of-nowhere", "Exists")])
+        .machine("b", TYPE, full("b"))
+        .drifted("a", NOW - 50)
+        .drifted("b", NOW - 5);
+    assert_eq!(cluster.all_leaving(), ["b"]);
+    let stay = cluster.stay("a");
+    assert!(matches!(stay, Stay::CannotMove(_)), "{stay}");
+    assert!(stay.event_text().unwrap().starts_with("Not all pods would schedule, default/stuck => "));
+}
+
+// 02/DR3 02/DR7
+#[test]
+fn what_did_not_drift_or_is_static_is_not_replaced_by_drift() {
+    assert_eq!(only_type().machine("n", TYPE, full("n")).all_leaving(), [""; 0]);
+    let fixed = only_type().machine("n", TYPE, full("n")).drifted("n", NOW).replicas("p", 1, count(1, 0, None));
+    assert_eq!(fixed.command().method, Method::StaticDrift);
+}
+
+// 02/DR4
+#[test]
+fn those_without_pods_go_first_and_then_those_that_drifted_first() {
+    let cluster = only_type()
+        .machine("young", TYPE, full("young"))
+        .machine("old", TYPE, full("old"))
+        .machine("empty", TYPE, vec![])
+        .consolidate_after("p", None)
+        .drifted("young", NOW - 5)
+        .drifted("old", NOW - 50)
+        .drifted("empty", NOW - 1);
+    assert_eq!(cluster.leaving(), [["empty"], ["old"], ["young"]]);
+    assert_eq!(cluster.budget("p", &["2"]).leaving(), [["empty"], ["old"]]);
+}
+
+// 02/DR5
+#[test]
+fn with_a_deadline_a_node_drains_but_nothing_is_bought_for_pods_that_cannot_move() {
+    let protected = || vec![pod("a").asks("cpu", 3500).change(|pod| pod.do_not_disrupt = DoNotDisrupt::Always)];
+    let without = only_type().machine("n", TYPE, protected()).drifted("n", NOW - 5);
+    assert!(matches!(without.stay("n"), Stay::PodDoNotDisrupt { .. }));
+    let with = without.tenure("n", |tenure| tenure.grace = Some(std::time::Duration::from_secs(9)));
+    let command = with.command();
+    assert_eq!((command.verb(), command.moves.len()), (Verb::Delete, 0));
+}
+
+// 02/BU12
+#[test]
+fn drift_goes_as_far_as_the_budget_and_counts_what_is_under_way() {
+    let ten = (0..10).fold(only_type().budget("p", &["30%"]), |cluster, i| {
+        cluster.machine(&format!("n{i}"), TYPE, full(&format!("n{i}")))
+    });
+    let mut drifted = (0..5).fold(ten, |cluster, i| cluster.drifted(&format!("n{i}"), NOW - 5));
+    let commands = drifted.decide().commands;
+    assert_eq!(commands.len(), 3);
+    drifted.under_way = commands[..2].to_vec();
+    assert_eq!(drifted.decide().commands.len(), 1);
+}
+
+fn count(active: i64, replacing: i64, room: Option<i64>) -> StaticCount {
+    StaticCount { active, replacing, room }
+}
+
+// 02/DR8
+#[test]
+fn static_pools_replace_within_budgets_limits_and_their_number() {
+    let three = |count: StaticCount, replicas: i64| {
+        (0..3).fold(only_type().replicas("p", replicas, count), |cluster, i| {
+            let name = format!("n{i}");
+            cluster.machine(&name, TYPE, full(&name)).drifted(&name, NOW - i)
+        })
+    };
+    let leaving = |cluster: Cluster| cluster.all_leaving().len();
+    assert_eq!(leaving(three(count(3, 0, None), 3)), 3);
+    assert_eq!(leaving(three(count(3, 0, None), 3).budget("p", &["1"])), 1);
+    assert_eq!(leaving(three(count(3, 0, None), 3).budget("p", &["50%"])), 2);
+    assert_eq!(leaving(three(count(3, 0, Some(2)), 3)), 2);
+    assert_eq!(leaving(three(count(3, 0, Some(0)), 3)), 0);
+    assert_eq!(leaving(three(count(3, 0, None), 2)), 0, "scaling down comes first");
+    assert_eq!(leaving(three(count(2, 1, None), 2)), 0, "what is being replaced counts");
+    let command = three(count(3, 0, Some(1)), 3).command();
+    assert_eq!((command.method, command.replacements.len(), command.moves.len()), (Method::StaticDrift, 1, 0));
+    assert_eq!(command.nodes().next().unwrap().as_str(), "n2", "what drifted first");
+    let kept = three(count(3, 0, None), 3).tenure("n0", |tenure| tenure.do_not_disrupt = true);
+    assert_eq!(kept.all_leaving(), ["n1", "n2"]);
+    assert_eq!(three(count(3, 0, None), 3).stay_of_static(), 0);
+}
+
+impl Cluster {
+    /// How many nodes of the static pool are told that they must wait for it.
+    fn stay_of_static(&self) -> usize {
+        let staying = self.decide().staying;
+        staying.iter().filter(|staying| staying.first == Stay::StaticPool("p".into())).count()
+    }
+}
+
+/// Spec 02, flaw 15: the reference tries a failing pool again on every pass, and others starve.
+#[test]
+fn a_pool_whose_replacements_failed_rests_while_others_go_on() {
+    let two = cluster(vec![pool("p").types(vec![shape(TYPE).build()]), pool("q").types(vec![shape("other").build()])]);
+    let mut two = two
+        .machine("a", TYPE, full("a"))
+        .machine("b", "other", full("b"))
+        .drifted("a", NOW - 500)
+        .drifted("b", NOW - 5);
+    two.paused.insert("p".into(), at(NOW + 60));
+    two.paused.insert("q".into(), at(NOW));
+    let taint = |pool: &mut model::pool::Pool| {
+        pool.template.taints.push(model::taints::Taint::new("p", "", model::taints::Effect::NoSchedule))
+    };
+    let two = two.pool("p", taint);
+    assert_eq!(two.all_leaving(), ["b"]);
+    assert_eq!(two.stay("a"), Stay::PoolPaused { pool: "p".into(), until: at(NOW + 60) });
+}

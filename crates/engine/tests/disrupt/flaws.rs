@@ -1,0 +1,100 @@
+//! What the reference is known to do wrong (spec 02, section 8), and what is done here instead.
+
+use model::disruption::{Stay, Verb};
+use model::node::Progress;
+
+use crate::cluster::{Cluster, NOW, at, cluster};
+use crate::fixture::*;
+
+fn cpu(name: &str, milli: i64) -> PodSketch {
+    pod(name).label("app", name).asks("cpu", milli)
+}
+
+fn sized() -> Cluster {
+    cluster(vec![pool("p").types(series(16))])
+}
+
+/// Flaw 12: there an unrelated pod that waits turns a deletion into a priced replacement, or stops it.
+#[test]
+fn a_pod_that_waits_for_a_node_of_its_own_does_not_stop_a_deletion() {
+    let two = || sized().machine("a", "fake-it-3", vec![cpu("x", 500)]).machine("b", "fake-it-3", vec![cpu("y", 3000)]);
+    let waiting = two().waiting(pods("big", 3, |sketch| sketch.asks("cpu", 12_000)));
+    assert_eq!(waiting.all_leaving(), ["a"]);
+    assert_eq!(waiting.command().verb(), Verb::Delete);
+}
+
+/// Flaw 13: there several pods of one budget pass, although only one may go at a time, and their nodes wait tainted.
+#[test]
+fn of_several_nodes_with_pods_of_one_budget_only_as_many_leave_as_it_lets_go() {
+    let many = |allowed: i32| {
+        let nodes = (0..6).fold(sized(), |cluster, i| {
+            let name = format!("n{i}");
+            cluster.machine(&name, "fake-it-1", vec![pod(&name).label("app", "web").asks("cpu", 500)])
+        });
+        nodes.machine("room", "fake-it-15", vec![cpu("y", 12_000)]).pdb("web", allowed, |_| {})
+    };
+    assert_eq!([1, 2].map(|allowed| many(allowed).all_leaving().len()), [1, 2]);
+    assert!(matches!(many(0).stay("n0"), Stay::PodBudget { .. }));
+}
+
+/// Flaw 21: there a node that never becomes ready blocks consolidation until it expires.
+#[test]
+fn a_node_that_never_became_ready_is_not_waited_for() {
+    let with = |age: i64| {
+        sized()
+            .machine("a", "fake-it-9", vec![cpu("x", 500)])
+            .machine("b", "fake-it-9", vec![])
+            .node("b", |node| (node.progress, node.created) = (Progress::Starting { has_node: true }, at(NOW - age)))
+    };
+    assert_eq!(with(899).stay("a"), Stay::Unready { node: "b".into() });
+    assert_eq!(with(901).all_leaving(), ["a"]);
+}
+
+/// Section 3.5: there nothing is consolidated while no pool is ready, although deleting needs no new machine.
+#[test]
+fn nodes_can_be_deleted_while_no_pool_is_ready() {
+    let two = sized()
+        .machine("a", "fake-it-3", vec![cpu("x", 500)])
+        .machine("b", "fake-it-3", vec![cpu("y", 3000)])
+        .pool("p", |pool| pool.state = model::pool::PoolState::NotReady);
+    assert_eq!(two.all_leaving(), ["a"]);
+}
+
+/// Flaw 9: there only beginnings of one list are tried. Here the two that fit together are not neighbours in it.
+#[test]
+fn nodes_are_combined_wherever_they_stand_in_the_list() {
+    let zone = |cluster: Cluster, name: &str, zone: &str| cluster.label(name, model::labels::ZONE, zone);
+    let held = |name: &str, at: &str| pod(name).asks("cpu", 1200).selects(model::labels::ZONE, &format!("In {at}"));
+    let mut cluster = cluster(vec![pool("p").types(vec![series(2)[1].clone(), series(3)[2].clone()])]);
+    for (name, at) in [("a", "test-zone-1"), ("b", "test-zone-2"), ("c", "test-zone-3"), ("d", "test-zone-1")] {
+        cluster = zone(cluster.machine(name, "fake-it-1", vec![held(name, at)]), name, at);
+    }
+    // Two nodes of two cpus in one zone become one of three.
+    let command = cluster.command();
+    let names: Vec<&str> = command.nodes().map(|name| name.as_str()).collect();
+    assert_eq!((names, command.replacements.len()), (vec!["a", "d"], 1));
+}
+
+/// Flaw 22: there a command is driven by its first node and never ends when that one vanishes. Here a command names all of
+/// its nodes, and each can be found by its claim.
+#[test]
+fn a_command_names_every_claim_that_it_takes() {
+    let three = (0..3).fold(sized(), |cluster, i| cluster.machine(&format!("n{i}"), "fake-it-1", vec![]));
+    let claims: Vec<String> = three.command().claims().map(ToString::to_string).collect();
+    assert_eq!(claims, ["claim-n0", "claim-n1", "claim-n2"]);
+}
+
+/// Flaw 35: there only events tell why a node stays.
+#[test]
+fn every_node_has_a_reason_and_the_one_that_is_easiest_to_lift() {
+    let cluster = sized()
+        .machine("a", "fake-it-9", vec![cpu("x", 9000)])
+        .machine("b", "fake-it-9", vec![cpu("y", 2000)])
+        .pdb("y", 0, |budget| budget.blocks_always = false)
+        .machine("c", "fake-it-9", vec![cpu("z", 9000)]);
+    let decision = cluster.decide();
+    let names: Vec<&str> = decision.staying.iter().map(|staying| staying.node.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert!(decision.staying.iter().all(|staying| staying.easiest.hardness() <= staying.first.hardness()));
+    assert_eq!(decision.staying[0].first, Stay::NotCheaper);
+}
