@@ -52,7 +52,7 @@ fn canonical(value: Value) -> Option<Value> {
 }
 
 /// FNV-1a: tiny, and the same on every machine and in every release, which std's hasher does not promise.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

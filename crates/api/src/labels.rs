@@ -1,5 +1,7 @@
 //! Keys that the API spells out, and the classes of label keys that decide who may set them.
 
+use serde::{Deserialize, Serialize};
+
 pub const NODE_POOL: &str = "karpenter.sh/nodepool";
 pub const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
 pub const INITIALIZED: &str = "karpenter.sh/initialized";
@@ -22,6 +24,8 @@ pub const EXCLUDE_BALANCERS: &str = "node.kubernetes.io/exclude-from-external-lo
 /// Annotations on pods, nodes, claims and pools.
 pub mod annotations {
     pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+    /// Kubernetes' own: which of several pods its author would rather lose.
+    pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     pub const PROVIDER_COMPATIBILITY: &str = "compatibility.karpenter.sh/provider";
     pub const NODE_POOL_HASH: &str = "karpenter.sh/nodepool-hash";
     pub const NODE_POOL_HASH_VERSION: &str = "karpenter.sh/nodepool-hash-version";
@@ -70,7 +74,8 @@ pub fn node_class_label(group: &str, kind: &str) -> String {
 /// Which label keys mean something to the autoscaler and which nobody else may set.
 ///
 /// A provider adds its own keys and its own domain at start-up; nothing here is global.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelRules {
     provider_well_known: Vec<String>,
     provider_domains: Vec<String>,

@@ -1,7 +1,7 @@
 //! # api
 //!
 //! Purpose: what is on the wire. The Karpenter-compatible custom resources, their label and annotation keys, their
-//! conditions, and the custom resource definitions that an API server validates them with.
+//! conditions, and the custom resource definitions that an API server validates them with; and the documents of recordings.
 //! May touch: serde, schemars, kube's derive, `k8s-openapi`.
 //! Must not touch: a client, a clock, the network, any other room.
 //! Invariants: an object that an API server with these definitions hands out decodes here and encodes back to the same
@@ -10,6 +10,7 @@
 
 pub mod aws;
 pub mod capacitybuffer;
+pub mod catalog;
 pub mod conditions;
 pub mod crd;
 pub mod duration;
@@ -22,6 +23,7 @@ pub mod nodeoverlay;
 pub mod nodepool;
 mod optional_spec;
 pub mod quantity;
+pub mod record;
 pub mod requirement;
 mod schema;
 pub mod taint;

@@ -6,12 +6,14 @@
 //! Must not touch: a client, a clock, the engine.
 //! Invariants: lowering is a pure function of wire objects; what cannot be understood is named, with its object and field, and
 //! stops nothing else; the store is synchronous, and equal newest states give equal snapshots, in whatever order they came;
-//! pods are never kept whole; whatever is assumed runs out.
+//! pods are never kept whole; whatever is assumed runs out; equal calls in equal order make equal stores, so that a recording
+//! of the calls is one of the store.
 
 mod assume;
 pub mod feed;
 pub mod lower;
 pub mod object;
+pub mod record;
 pub mod store;
 mod synced;
 pub mod wake;

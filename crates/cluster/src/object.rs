@@ -8,12 +8,15 @@ use api::kwok::KWOKNodeClass;
 use api::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::ids::{PodName, Uid};
+use serde_json::value::RawValue;
+
+use crate::record::raw;
 
 macro_rules! kinds {
     ($($kind:ident($wire:ty) = $name:literal),+ $(,)?) => {
@@ -53,6 +56,13 @@ macro_rules! kinds {
                 }
             }
 
+            /// The JSON of it, as it goes into a recording.
+            pub(crate) fn encode(&self) -> Box<RawValue> {
+                match self {
+                    $(Self::$kind(object) => raw(object)),+
+                }
+            }
+
             /// Reads the JSON of one object of a kind.
             pub fn decode(kind: Kind, json: &[u8]) -> Result<Self, serde_json::Error> {
                 match kind {
@@ -89,6 +99,7 @@ kinds! {
     StatefulSet(StatefulSet) = "StatefulSet",
     ReplicationController(ReplicationController) = "ReplicationController",
     CapacityBuffer(CapacityBuffer) = "CapacityBuffer",
+    PodTemplate(PodTemplate) = "PodTemplate",
     NodeOverlay(NodeOverlay) = "NodeOverlay",
 }
 
@@ -103,7 +114,8 @@ impl Kind {
             | Self::ReplicaSet
             | Self::StatefulSet
             | Self::ReplicationController
-            | Self::CapacityBuffer => true,
+            | Self::CapacityBuffer
+            | Self::PodTemplate => true,
             Self::Node
             | Self::NodeClaim
             | Self::NodePool

@@ -11,6 +11,7 @@ mod buffers;
 mod daemons;
 mod leaving;
 mod machines;
+mod moved;
 mod on_machine;
 mod on_pod;
 mod on_pool;
@@ -18,6 +19,7 @@ mod on_storage;
 mod pods;
 mod pools;
 mod quiet;
+mod recording;
 mod refused;
 mod sharing;
 mod snapshots;
@@ -33,7 +35,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::NodeOverlay;
 use api::labels::LabelRules;
+use api::record::Event;
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use model::ids::{Namespace, NodeName, PodName, Uid};
 use model::labels::{Labels, WellKnown};
@@ -48,6 +52,7 @@ use crate::lower::pod::Surroundings;
 use crate::lower::spread::Workloads;
 use crate::lower::volume::Refused;
 use crate::object::{Gone, Key, Kind, Object, Version, uid};
+use crate::record::{self, Journal};
 use crate::synced::Synced;
 use crate::wake::{Change, Duty};
 
@@ -121,14 +126,19 @@ pub struct Store {
     budgets: BTreeMap<PodName, Arc<PodBudget>>,
     buffers: buffers::Buffers,
     overlays: BTreeMap<Arc<str>, Arc<Overlay>>,
+    /// The same as they came, for those who write their status.
+    overlay_wires: BTreeMap<Arc<str>, Arc<NodeOverlay>>,
     assumed: Assumed,
     times: times::Times,
+    moved: moved::Moved,
     quiet: quiet::Quiet,
     synced: Synced,
     versions: versions::Versions,
     snapshots: snapshots::Snapshots,
     /// What ran out and nobody has been told of yet.
     untold: Change,
+    /// Who writes down what is told and asked, if somebody wants that.
+    journal: Option<Box<Journal>>,
 }
 
 impl Store {
@@ -146,13 +156,16 @@ impl Store {
             budgets: BTreeMap::new(),
             buffers: buffers::Buffers::default(),
             overlays: BTreeMap::new(),
+            overlay_wires: BTreeMap::new(),
             assumed: Assumed::default(),
             times: times::Times::default(),
+            moved: moved::Moved::default(),
             quiet: quiet::Quiet::new(now),
             synced: Synced::new(settings.expected.clone(), now),
             versions: versions::Versions::default(),
             snapshots: snapshots::Snapshots::default(),
             untold: Change::default(),
+            journal: None,
             settings,
         }
     }
@@ -164,6 +177,11 @@ impl Store {
     /// Takes in the state of an object, wherever it comes from: a watch, a list, or the answer to a write of our own.
     pub fn apply(&mut self, object: impl Into<Object>, now: Instant) -> Change {
         let object = object.into();
+        self.note_at(now, || Event::Applied { kind: object.kind().to_string(), object: object.encode() });
+        self.accept(object, now)
+    }
+
+    fn accept(&mut self, object: Object, now: Instant) -> Change {
         let key = object.key();
         let stamp = Stamp { version: object.version(), uid: object.uid() };
         let mut change = Change::default();
@@ -187,6 +205,11 @@ impl Store {
 
     /// Takes in that an object is no more.
     pub fn delete(&mut self, gone: &Gone, now: Instant) -> Change {
+        self.note_at(now, || Event::Deleted(record::gone(gone)));
+        self.lose(gone, now)
+    }
+
+    fn lose(&mut self, gone: &Gone, now: Instant) -> Change {
         let mut change = Change::default();
         let held = self.held_version(&gone.key).flatten();
         let held_uid = self.held_uid(&gone.key);
@@ -207,11 +230,17 @@ impl Store {
 
     /// A list of a kind begins. What it does not show until its end is gone.
     pub fn restart(&mut self, kind: Kind) {
+        self.note(|| Event::Restarted { kind: kind.to_string() });
         self.synced.restart(kind);
     }
 
     /// The list of a kind is complete; `version` is the list's own.
     pub fn finish_list(&mut self, kind: Kind, version: Version, now: Instant) -> Change {
+        self.note_at(now, || Event::Listed { kind: kind.to_string(), version });
+        self.end_list(kind, version, now)
+    }
+
+    fn end_list(&mut self, kind: Kind, version: Version, now: Instant) -> Change {
         let mut change = Change::default();
         let Some(seen) = self.synced.finish(kind) else { return change };
         let held: Vec<Key> = match kind {
@@ -237,15 +266,21 @@ impl Store {
     /// Of a kind that is expected nobody believes that: an API server that is starting says so too, and to act as if all
     /// claims were gone would be the end of their machines.
     pub fn set_absent(&mut self, kind: Kind, now: Instant) -> Change {
+        self.note_at(now, || Event::Absent { kind: kind.to_string() });
         if self.synced.is_expected(kind) {
             return Change::default();
         }
-        self.restart(kind);
-        self.finish_list(kind, None, now)
+        self.synced.restart(kind);
+        self.end_list(kind, None, now)
     }
 
     /// An object that cannot be decoded is still there; what was known of it stays.
     pub fn see_undecodable(&mut self, object: &Undecodable) {
+        self.note(|| Event::Undecodable {
+            object: record::gone(&Gone { key: object.key.clone(), uid: object.uid.clone(), version: None }),
+            node: object.node.as_ref().map(ToString::to_string),
+            problem: object.problem.to_string(),
+        });
         self.synced.see(&object.key);
         if object.key.kind == Kind::Pod {
             self.unread.put(object.key.pod_name(), object.node.clone());
@@ -254,6 +289,11 @@ impl Store {
 
     /// The world as it is known. Its cost is that of what has changed since the last one.
     pub fn snapshot(&mut self, now: Instant) -> Arc<Snapshot> {
+        self.note_at(now, || Event::Looked { to: None });
+        self.look(now)
+    }
+
+    fn look(&mut self, now: Instant) -> Arc<Snapshot> {
         self.run_out(now);
         let mut snapshots = std::mem::take(&mut self.snapshots);
         let snapshot = snapshots.take(
@@ -267,6 +307,7 @@ impl Store {
 
     /// Lets go of what has run out, and says whom that wakes. Snapshots do that by themselves; this is for those who sleep.
     pub fn expire(&mut self, now: Instant) -> Change {
+        self.note_at(now, || Event::Looked { to: None });
         self.run_out(now);
         std::mem::take(&mut self.untold)
     }
@@ -356,7 +397,8 @@ impl Store {
             Object::DaemonSet(wire) => self.put_daemon_set(&key.pod_name(), Some(&wire), now, change),
             Object::PodDisruptionBudget(wire) => self.put_budget(&key.pod_name(), Some(&wire), now, change),
             Object::CapacityBuffer(wire) => self.put_buffer(&key.pod_name(), Some(*wire), change),
-            Object::NodeOverlay(wire) => self.put_overlay(&key.name, Some(&wire), now, change),
+            Object::PodTemplate(_) => self.note_template(&key.pod_name(), change),
+            Object::NodeOverlay(wire) => self.put_overlay(&key.name, Some(*wire), now, change),
             Object::PersistentVolumeClaim(wire) => self.put_volume_claim(&key.pod_name(), Some(*wire), now, change),
             Object::PersistentVolume(wire) => self.put_volume(&key.name, Some(*wire), now, change),
             Object::StorageClass(wire) => self.put_storage_class(&key.name, Some(*wire), now, change),
@@ -383,6 +425,7 @@ impl Store {
             Kind::DaemonSet => self.put_daemon_set(&key.pod_name(), None, now, change),
             Kind::PodDisruptionBudget => self.put_budget(&key.pod_name(), None, now, change),
             Kind::CapacityBuffer => self.put_buffer(&key.pod_name(), None, change),
+            Kind::PodTemplate => self.note_template(&key.pod_name(), change),
             Kind::NodeOverlay => self.put_overlay(&key.name, None, now, change),
             Kind::PersistentVolumeClaim => self.put_volume_claim(&key.pod_name(), None, now, change),
             Kind::PersistentVolume => self.put_volume(&key.name, None, now, change),

@@ -26,6 +26,32 @@ pub enum Duty {
     Disrupt,
 }
 
+impl Duty {
+    /// The claim that it is about, if it is about one.
+    pub fn claim(&self) -> Option<NodeName> {
+        match self {
+            Self::Claim(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// The Node that it is about, if it is about one.
+    pub fn node(&self) -> Option<NodeName> {
+        match self {
+            Self::Node(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    /// The pool that it is about, if it is about one.
+    pub fn pool(&self) -> Option<PoolName> {
+        match self {
+            Self::Pool(name) => Some(name.clone()),
+            _ => None,
+        }
+    }
+}
+
 /// What came of a fact. Usually nothing, and then it is nothing that takes up room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {

@@ -2,10 +2,11 @@
 
 use api::NodeClaim;
 use api::conditions::{Condition, ConditionStatus};
-use api::labels::{TERMINATION_FINALIZER, annotations};
+use api::labels::{TERMINATION_FINALIZER, annotations, normalized};
 use k8s_openapi::api::core::v1::Node;
 use model::claim::{ClaimLife, Machine, NodeLife, Status, Verdict};
 use model::ids::NodeName;
+use model::labels::Labels;
 use model::resources::Resources;
 use model::time::Instant;
 
@@ -43,6 +44,17 @@ pub fn life<'a>(claim: &NodeClaim, nodes: impl IntoIterator<Item = &'a Node>) ->
         checked: None,
     };
     oddities.with(value)
+}
+
+/// What a claim is labelled with, by the stable spellings of keys: what its machine has become.
+pub fn labels_of(claim: &NodeClaim) -> Labels {
+    let labels = claim.metadata.labels.iter().flatten();
+    labels.map(|(key, value)| (normalized(key).into(), value.as_str().into())).collect()
+}
+
+/// When a pod last came to the claim's node or left it.
+pub fn last_pod_event(claim: &NodeClaim) -> Option<Instant> {
+    claim.status.as_ref()?.last_pod_event_time.as_ref().map(instant)
 }
 
 /// When the claim's drain must be over. A text that is no time protects nobody and holds nothing up.

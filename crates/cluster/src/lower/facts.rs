@@ -12,7 +12,6 @@ use model::time::Instant;
 use super::spread::Controller;
 use super::{created, instant, pod, resources};
 
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// Facts beside the model's pod.
@@ -29,8 +28,6 @@ pub struct PodFacts {
     pub is_pending: bool,
     /// What its containers may use at most, where they say so. Nobody decides by it; it is told in metrics.
     pub limits: Option<Box<Resources>>,
-    /// What its author says that losing it costs, compared with its siblings.
-    pub deletion_cost: f64,
 }
 
 /// The moments that waiting times are measured between.
@@ -47,8 +44,6 @@ pub fn facts(wire: &Pod) -> PodFacts {
     let spec = wire.spec.as_ref();
     let class = spec.and_then(|spec| spec.priority_class_name.as_deref());
     let grace = spec.and_then(|spec| u64::try_from(spec.termination_grace_period_seconds?).ok());
-    let annotations = wire.metadata.annotations.as_ref();
-    let cost = annotations.and_then(|all| all.get(DELETION_COST)?.parse::<f64>().ok());
     PodFacts {
         owner: owner(&wire.metadata).map(Arc::new),
         ends_by: wire.metadata.deletion_timestamp.as_ref().map(instant),
@@ -56,7 +51,6 @@ pub fn facts(wire: &Pod) -> PodFacts {
         is_critical: class.is_some_and(|class| CRITICAL.contains(&class)),
         is_pending: wire.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending"),
         limits: resources::limits_of_pod(wire).map(Box::new),
-        deletion_cost: cost.filter(|cost| cost.is_finite()).unwrap_or_default(),
     }
 }
 
@@ -109,7 +103,6 @@ mod tests {
         assert_eq!(facts.ends_by, Some(Instant::from_unix_seconds(100)));
         assert_eq!(facts.grace, Some(Duration::from_secs(30)));
         assert!(facts.is_critical && facts.is_pending);
-        assert!((facts.deletion_cost + 7.0).abs() < 1e-9);
         assert_eq!(facts.owner.map(|owner| owner.name.clone()).as_deref(), Some("agent"));
     }
 

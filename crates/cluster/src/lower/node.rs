@@ -14,6 +14,7 @@
 //!
 //! A Node without a claim, ours or not, is taken as it is.
 
+mod tenure;
 #[cfg(test)]
 mod tests;
 
@@ -54,6 +55,11 @@ impl NodeClasses {
             classes.labels.insert(node_class_label(group, kind));
         }
         classes
+    }
+
+    /// Groups and kinds.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.kinds.iter().map(|(group, kind)| (group.as_str(), kind.as_str()))
     }
 
     /// The label keys under which claims and nodes name their class.
@@ -111,6 +117,7 @@ pub fn node(parts: Parts<'_>, classes: &NodeClasses) -> Option<Lowered<Node>> {
         progress: progress(claim, stage, parts.pool, &labels),
         is_leaving: parts.is_marked || is_leaving(node, claim),
         created: created(claim.map_or(metadata, |claim| &claim.metadata)),
+        tenure: claim.map(|claim| tenure::tenure(claim, node)),
         labels,
     };
     Some(oddities.with(value))

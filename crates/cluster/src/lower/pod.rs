@@ -80,6 +80,7 @@ fn lower(pod: &wire::Pod, origin: Origin<'_>, around: &Surroundings<'_>) -> Lowe
         do_not_disrupt: do_not_disrupt(pod, &mut oddities),
         is_ready: readiness(pod),
         is_virtual: false,
+        deletion_cost: deletion_cost(pod, &mut oddities),
         labels: pod_labels,
         name,
     };
@@ -135,6 +136,20 @@ fn readiness(pod: &wire::Pod) -> Readiness {
         Some("True") => Readiness::Ready,
         Some("False") => Readiness::NotReady,
         _ => Readiness::Unknown,
+    }
+}
+
+/// Kubernetes has a whole number there; the reference reads any number, so that is what people may have written.
+fn deletion_cost(pod: &wire::Pod, oddities: &mut Oddities<'_>) -> i64 {
+    let annotation = pod.metadata.annotations.as_ref().and_then(|all| all.get(annotations::POD_DELETION_COST));
+    let Some(text) = annotation else { return 0 };
+    match text.trim().parse::<f64>() {
+        Ok(cost) if cost.is_finite() => cost.round() as i64,
+        _ => {
+            let field = format_args!("metadata.annotations[{}]", annotations::POD_DELETION_COST);
+            oddities.note(field, format_args!("{text:?} is not a number; it is taken for 0"));
+            0
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use api::conditions::READY;
 use api::labels::{NODE_POOL, node_class_label};
-use api::nodepool::{Budget, DisruptionReason, NodePoolSpec};
+use api::nodepool::{Budget, ConsolidationPolicy as WirePolicy, Disruption, DisruptionReason, NodePoolSpec};
 use api::{Condition, NodePool};
 use model::budget::{self, BudgetText, Budgets, Reason};
 use model::instance::InstanceType;
-use model::pool::{Limits, Pool, PoolKind, PoolState, Template};
+use model::pool::{Consolidation, ConsolidationPolicy, Limits, Pool, PoolKind, PoolState, Template};
+use model::requirements::Requirements;
 use model::resources::Resource;
 
 use super::{labels, requirements, taints};
@@ -26,7 +27,13 @@ pub fn pool(wire: &NodePool, instance_types: Vec<Arc<InstanceType>>) -> Pool {
         template: template(name, spec),
         instance_types,
         budgets: budgets(&spec.disruption.budgets),
+        consolidation: consolidation(&spec.disruption),
     }
+}
+
+/// What the pool asks of its nodes, without the labels that it gives them.
+pub fn own_requirements(wire: &NodePool) -> Requirements {
+    requirements::of_list(&wire.spec.template.spec.requirements)
 }
 
 fn state(wire: &NodePool) -> PoolState {
@@ -65,6 +72,15 @@ fn template(name: &str, spec: &NodePoolSpec) -> Template {
         taints: taints::of_list(&spec.template.spec.taints),
         startup_taints: taints::of_list(&spec.template.spec.startup_taints),
     }
+}
+
+fn consolidation(wire: &Disruption) -> Consolidation {
+    let policy = match wire.consolidation_policy {
+        WirePolicy::WhenEmpty => ConsolidationPolicy::WhenEmpty,
+        WirePolicy::WhenEmptyOrUnderutilized => ConsolidationPolicy::WhenEmptyOrUnderutilized,
+        WirePolicy::Balanced => ConsolidationPolicy::Balanced,
+    };
+    Consolidation { policy, after: wire.consolidate_after.value().map(api::Duration::to_std) }
 }
 
 fn budgets(wire: &[Budget]) -> Budgets {
@@ -166,6 +182,19 @@ mod tests {
         let going = json!({"ready": "True", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         assert_eq!(lower(json!({}), going).state, PoolState::Deleting);
         assert_eq!(lower(json!({"replicas": 3}), json!({})).kind, PoolKind::Static { replicas: 3 });
+    }
+
+    #[test]
+    fn consolidation_has_the_apis_defaults_and_never_is_never() {
+        assert_eq!(lower(json!({}), json!({})).consolidation, Consolidation::default());
+        let of = |policy: &str, after: &str| {
+            let disruption = json!({"consolidationPolicy": policy, "consolidateAfter": after});
+            let found = lower(json!({"disruption": disruption}), json!({})).consolidation;
+            (found.policy, found.after.map(|after| after.as_secs()))
+        };
+        assert_eq!(of("WhenEmpty", "30s"), (ConsolidationPolicy::WhenEmpty, Some(30)));
+        assert_eq!(of("Balanced", "Never"), (ConsolidationPolicy::Balanced, None));
+        assert_eq!(of("WhenEmptyOrUnderutilized", "0s"), (ConsolidationPolicy::WhenEmptyOrUnderutilized, Some(0)));
     }
 
     #[test]

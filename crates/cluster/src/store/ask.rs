@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{CapacityBuffer, NodeClaim, NodePool};
+use api::record::{DecisionKind, Event};
+use api::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use k8s_openapi::api::core::v1::Node as WireNode;
+use model::eviction::is_currently_reschedulable;
 use model::ids::{NodeName, PodName, PoolName};
 use model::node::Progress;
 use model::overlay::Overlay;
@@ -17,7 +19,7 @@ use model::time::Instant;
 
 use super::refused::Refused;
 use super::{Attachment, Machine, NodeClass, PodTimes, Store, on_machine};
-use crate::lower::eligible::{is_currently_reschedulable, is_provisionable, is_unjudged};
+use crate::lower::eligible::{is_provisionable, is_unjudged};
 use crate::lower::facts::PodFacts;
 use crate::object::Kind;
 
@@ -80,7 +82,7 @@ pub struct PoolClaims {
 impl Store {
     /// Everything that a pass needs, all of one moment.
     pub fn batch(&mut self, now: Instant) -> Batch {
-        let snapshot = self.snapshot(now);
+        let snapshot = self.snapshot_to_decide(DecisionKind::Provisioning, now);
         let (pending, ignored) = self.provisionable(now).partition(|pod| pod.problems.is_empty());
         Batch {
             pending,
@@ -89,6 +91,11 @@ impl Store {
             buffered: self.buffers.pods().values().cloned().collect(),
             snapshot,
         }
+    }
+
+    /// A number that is the same as before only if a snapshot would show the same, but for the time.
+    pub fn generation(&self) -> u64 {
+        self.snapshots.generation()
     }
 
     /// Pods that wait for a node that only we could bring, those with problems included, and those of whom it is plain that
@@ -114,6 +121,11 @@ impl Store {
 
     pub fn pod(&self, name: &PodName) -> Option<(&Arc<Pod>, &PodFacts)> {
         self.pods.get(name).map(|entry| (&entry.pod, &entry.facts))
+    }
+
+    /// Pods that came within the last hour in the place of some that had to leave a node of ours, and when.
+    pub fn moved_pods(&self, now: Instant) -> BTreeMap<PodName, Instant> {
+        self.moved.since(now)
     }
 
     pub fn pod_times(&self, name: &PodName) -> Option<&PodTimes> {
@@ -195,6 +207,16 @@ impl Store {
         self.machines.nodes_with_id(provider_id)
     }
 
+    /// The claim of a Node; nothing when it has none, or when several say that they are its.
+    pub fn claim_of_node(&self, node: &NodeName) -> Option<&Arc<NodeClaim>> {
+        let id = self.node(node)?.spec.as_ref()?.provider_id.as_deref().filter(|id| !id.is_empty())?;
+        let mut claims = self.claims_with_id(id);
+        match (claims.next(), claims.next()) {
+            (Some(only), None) => self.claim(only),
+            _ => None,
+        }
+    }
+
     pub fn claims_with_id(&self, provider_id: &str) -> impl Iterator<Item = &NodeName> {
         self.machines.claims_with_id(provider_id)
     }
@@ -219,6 +241,11 @@ impl Store {
 
     pub fn overlays(&self) -> impl Iterator<Item = &Arc<Overlay>> {
         self.overlays.values()
+    }
+
+    /// Overlays as they came.
+    pub fn node_overlays(&self) -> &BTreeMap<Arc<str>, Arc<NodeOverlay>> {
+        &self.overlay_wires
     }
 
     pub fn buffer(&self, key: &PodName) -> Option<&Arc<CapacityBuffer>> {
@@ -289,6 +316,7 @@ impl Store {
 
     /// Waits no longer for a kind that the cluster does not have.
     pub fn excuse(&mut self, kind: Kind) {
+        self.note(|| Event::Excused { kind: kind.to_string() });
         self.synced.excuse(kind);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api::NodeClaim;
+use api::record::Event;
 use model::ids::{NodeName, PodName, PoolName};
 use model::time::Instant;
 
@@ -12,6 +13,7 @@ use super::on_machine::Cause;
 use super::times::Health;
 use crate::assume::Places;
 use crate::object::{Gone, Key, Kind};
+use crate::record;
 use crate::wake::Change;
 
 const REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";
@@ -21,11 +23,12 @@ impl Store {
     ///
     /// A watch may have been faster, and the claim may even be gone again; then this is no news.
     pub fn assume_claim(&mut self, claim: NodeClaim, now: Instant) -> Change {
+        self.note_at(now, || Event::Created { claim: record::raw(&claim) });
         let key = Key::new(Kind::NodeClaim, &claim.metadata);
         let (name, uid) = (NodeName::from(&*key.name), claim.metadata.uid.clone());
         let is_known = |store: &Self| store.machines.claim(&name).is_some_and(|known| known.metadata.uid == uid);
         let was_known = is_known(self);
-        let change = self.apply(claim, now);
+        let change = self.accept(claim.into(), now);
         if !was_known && is_known(self) {
             self.assumed.expect_claim(&name, now);
         }
@@ -39,10 +42,11 @@ impl Store {
 
     /// Drops a claim that we created and that is not there. One that a watch has shown stays until a watch says otherwise.
     pub fn forget_claim(&mut self, name: &NodeName, now: Instant) -> Change {
+        self.note_at(now, || Event::Forgotten { claim: name.to_string() });
         if !self.assumed.is_unseen(name) {
             return Change::default();
         }
-        self.delete(&Gone { key: claim_key(name), uid: None, version: None }, now)
+        self.lose(&Gone { key: claim_key(name), uid: None, version: None }, now)
     }
 
     /// Counts machines as leaving, by their claims, until somebody deletes them, takes it back, or does not renew it.
@@ -54,12 +58,14 @@ impl Store {
     ) -> Change {
         let known = claims.into_iter().filter(|name| self.machines.claim(name).is_some());
         let names: Vec<NodeName> = known.cloned().collect();
+        self.note_at(now, || Event::Marked { claims: texts(&names), until: until.to_string() });
         names.iter().for_each(|name| self.assumed.mark(name, until));
         self.see_claims(&names, now)
     }
 
     pub fn unmark<'a>(&mut self, claims: impl IntoIterator<Item = &'a NodeName>, now: Instant) -> Change {
         let names: Vec<NodeName> = claims.into_iter().filter(|name| self.assumed.unmark(name)).cloned().collect();
+        self.note_at(now, || Event::Unmarked { claims: texts(&names) });
         self.see_claims(&names, now)
     }
 
@@ -74,16 +80,19 @@ impl Store {
 
     /// A claim of a static pool waits for its replacement. Until then it counts neither as one to keep nor as one to go.
     pub fn begin_replacing(&mut self, claim: &NodeName, until: Instant) {
+        self.note(|| Event::Replacing { claim: claim.to_string(), until: until.to_string() });
         self.assumed.begin_replacing(claim, until);
     }
 
     pub fn end_replacing(&mut self, claim: &NodeName) {
+        self.note(|| Event::Replaced { claim: claim.to_string() });
         self.assumed.end_replacing(claim);
     }
 
     /// Notes that a pod was planned onto a machine, which is then left alone for a while. Says how long the first decision
     /// on the pod took, once.
     pub fn nominate(&mut self, pod: &PodName, place: &NodeName, now: Instant) -> Option<Duration> {
+        self.note_at(now, || Event::Nominated { pod: record::name(pod), place: place.to_string() });
         // Pods that stand for a buffer's room hold no machine back.
         let entry = self.pods.get(pod)?;
         let is_bound = entry.pod.node.is_some();
@@ -119,6 +128,7 @@ impl Store {
     /// Permission to create at most `wanted` nodes of a pool within its limit. What is granted must be given back, whether
     /// the nodes were created or not: those that were are then counted as themselves.
     pub fn reserve_nodes(&mut self, pool: &PoolName, limit: Option<i64>, wanted: i64) -> i64 {
+        self.note(|| Event::Reserved { pool: pool.to_string(), limit, wanted });
         let claims = self.pool_claims(pool);
         let present = claims.active.len() + claims.deleting.len() + claims.replacing.len();
         let present = i64::try_from(present).unwrap_or(i64::MAX);
@@ -126,11 +136,15 @@ impl Store {
     }
 
     pub fn release_nodes(&mut self, pool: &PoolName, count: i64) {
+        self.note(|| Event::Released { pool: pool.to_string(), count });
         self.assumed.release(pool, count);
     }
 
     /// How many of the buffers' pods fit on each node; replaces what was known.
     pub fn set_buffered(&mut self, counts: BTreeMap<NodeName, u32>) {
+        self.note(|| Event::Buffered {
+            counts: counts.iter().map(|(node, count)| (node.to_string(), *count)).collect(),
+        });
         self.assumed.set_buffered(counts);
     }
 
@@ -146,6 +160,7 @@ impl Store {
 
     /// Makes disruption look again.
     pub fn end_quiet(&mut self, now: Instant) {
+        self.note_at(now, || Event::Disturbed);
         self.quiet.disturb(now);
     }
 
@@ -163,6 +178,10 @@ impl Store {
             self.untold.add(change);
         }
     }
+}
+
+fn texts(names: &[NodeName]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
 }
 
 fn claim_key(name: &NodeName) -> Key {

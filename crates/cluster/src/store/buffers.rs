@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api::CapacityBuffer;
+use api::record::BufferTemplate;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use model::ids::PodName;
 use model::pod::Pod;
@@ -31,6 +32,16 @@ struct Entry {
 pub struct Template {
     pub spec: PodTemplateSpec,
     pub source: Source,
+}
+
+impl Template {
+    pub(super) fn to_record(&self) -> BufferTemplate {
+        let (of_workload, replicas) = match self.source {
+            Source::PodTemplate => (false, None),
+            Source::Workload { replicas } => (true, replicas),
+        };
+        BufferTemplate { template: self.spec.clone(), of_workload, replicas }
+    }
 }
 
 impl Buffers {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod as WirePod;
+use model::eviction::is_reschedulable;
 use model::ids::PodName;
 use model::pod::{Life, Owner, Pod, Readiness};
 use model::time::Instant;
@@ -49,6 +50,9 @@ impl Store {
         let set_before = self.pods.get(&name).and_then(|entry| self.daemons.remove_pod(entry));
         self.pods.put(pod, facts(wire), ties, version);
         let Some(entry) = self.pods.get(&name) else { return };
+        if before.is_none() && self.synced.has_listed(Kind::Pod) {
+            self.moved.comes(&entry.pod, entry.facts.owner.as_ref(), now);
+        }
         let after = entry.pod.clone();
         let set_after = self.daemons.add_pod(entry);
         if let Some(before) = &before {
@@ -67,6 +71,7 @@ impl Store {
         let Some(entry) = self.pods.remove(name) else { return };
         self.snapshots.touch_pod(name);
         self.times.forget(name);
+        self.moved.forget(name);
         if let Some(set) = self.daemons.remove_pod(&entry) {
             self.see_daemon_set(&set, now, change);
         }
@@ -77,6 +82,9 @@ impl Store {
         }
         if self.leaving.contains(node) {
             change.wake(Duty::Node(node.clone()));
+            if entry.pod.life == Life::Active && is_reschedulable(&entry.pod) {
+                self.moved.leaves(name, entry.facts.owner.as_ref(), now);
+            }
         }
     }
 
@@ -120,6 +128,11 @@ impl Store {
         let begins_to_go = before.is_some_and(|before| before.life == Life::Active && after.life != Life::Active);
         if has_come {
             self.disturb(now, change);
+        }
+        // Its controller makes another one as soon as it begins to go.
+        if begins_to_go && self.leaving.contains(node) && before.is_some_and(is_reschedulable) {
+            let owner = self.pods.get(&after.name).and_then(|entry| entry.facts.owner.clone());
+            self.moved.leaves(&after.name, owner.as_ref(), now);
         }
         if (has_come || begins_to_go) && after.owner != Owner::DaemonSet {
             change.wake(Duty::PodEvent(node.clone()));

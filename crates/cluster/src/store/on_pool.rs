@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use api::record::Event;
 use api::{CapacityBuffer, NodeOverlay, NodePool};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -12,15 +13,19 @@ use model::time::Instant;
 
 use super::buffers::Template;
 use super::on_machine::Cause;
-use super::{NodeClass, Store, surroundings, trim};
+use super::{NodeClass, Store, on_machine, surroundings, trim};
 use crate::lower;
 use crate::lower::eligible::is_provisionable;
 use crate::object::Key;
+use crate::record;
 use crate::wake::{Change, Duty};
 
 impl Store {
     /// What a pool can buy, overlays applied. An empty list means that nothing is on sale, or that nobody could say.
     pub fn set_catalog(&mut self, pool: &PoolName, types: Vec<Arc<InstanceType>>, now: Instant) -> Change {
+        if let Some(journal) = &mut self.journal {
+            journal.note_offer(pool, &types, now);
+        }
         let mut change = Change::default();
         if self.pools.set_catalog(pool, types) {
             self.note_pool(pool, now, &mut change);
@@ -30,6 +35,10 @@ impl Store {
 
     /// What a buffer refers to, or that it refers to nothing that is there.
     pub fn resolve_buffer(&mut self, key: &PodName, template: Option<Template>) -> Change {
+        self.note(|| Event::Resolved {
+            buffer: record::name(key),
+            template: template.as_ref().map(Template::to_record),
+        });
         let mut change = Change::default();
         if self.buffers.resolve(key, template) {
             self.refresh_buffer(key, &mut change);
@@ -47,6 +56,9 @@ impl Store {
         if news.has_new_spec {
             self.disturb(now, change);
             change.wake(Duty::Overlays);
+        }
+        if news.has_new_spec || news.has_new_stamp {
+            self.wake_claims_of(&name, change);
         }
         if news.has_new_meaning {
             self.note_pool(&name, now, change);
@@ -69,8 +81,16 @@ impl Store {
         if self.pools.put_class(key.kind, &key.name, class) {
             for pool in self.pools.of_class(key.kind, &key.name) {
                 change.wake(Duty::Pool(pool.clone()));
+                self.wake_claims_of(pool, change);
             }
         }
+    }
+
+    /// They may not be any more what their pool or its class would make.
+    fn wake_claims_of(&self, pool: &PoolName, change: &mut Change) {
+        let claims = self.machines.claims().iter();
+        let of_pool = claims.filter(|(_, claim)| on_machine::pool_of(claim).as_deref() == Some(pool.as_str()));
+        change.wake.extend(of_pool.map(|(name, _)| Duty::Claim(name.clone())));
     }
 
     pub(super) fn put_daemon_set(
@@ -139,18 +159,33 @@ impl Store {
         }
     }
 
+    /// A template is not kept: whoever wants it reads it, and buffers that name it should do so again.
+    pub(super) fn note_template(&self, key: &PodName, change: &mut Change) {
+        let names_it = |buffer: &CapacityBuffer| {
+            let named = buffer.spec.pod_template_ref.as_ref().map(|named| named.name.as_str());
+            named == Some(&*key.name)
+        };
+        let near = self.buffers.iter().filter(|(buffer, _)| buffer.namespace == key.namespace);
+        let concerned = near.filter(|(_, wire)| names_it(wire));
+        change.wake.extend(concerned.map(|(buffer, _)| Duty::Buffer(buffer.clone())));
+    }
+
     pub(super) fn put_overlay(
         &mut self,
         name: &Arc<str>,
-        wire: Option<&NodeOverlay>,
+        wire: Option<NodeOverlay>,
         now: Instant,
         change: &mut Change,
     ) {
-        let overlay = wire.map(|wire| {
+        let overlay = wire.as_ref().map(|wire| {
             let lowered = lower::overlay::overlay(wire);
             change.oddities.extend(lowered.oddities);
             Arc::new(lowered.value)
         });
+        match wire {
+            Some(wire) => drop(self.overlay_wires.insert(name.clone(), Arc::new(wire))),
+            None => drop(self.overlay_wires.remove(name)),
+        }
         if self.overlays.get(name) == overlay.as_ref() {
             return;
         }

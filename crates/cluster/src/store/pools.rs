@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::conditions::READY;
+use api::labels::annotations::{NODE_POOL_HASH, NODE_POOL_HASH_VERSION};
 use api::{Condition, NodePool};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::ids::PoolName;
@@ -37,6 +38,8 @@ pub struct NodeClass {
     pub ready: Option<Condition>,
     /// What nodes made from it carry, so that a difference shows that they are outdated.
     pub hash: Option<Arc<str>>,
+    /// Changes with whatever is written to it: its status says which images and networks it means now.
+    pub revision: Option<Arc<str>>,
 }
 
 impl NodeClass {
@@ -49,6 +52,7 @@ impl NodeClass {
             is_deleting: metadata.deletion_timestamp.is_some(),
             ready: conditions.iter().find(|condition| condition.type_ == READY).cloned(),
             hash: annotations.and_then(|all| all.get(EC2_HASH)).map(|hash| hash.as_str().into()),
+            revision: metadata.resource_version.as_deref().map(Into::into),
         }
     }
 }
@@ -60,6 +64,8 @@ pub(super) struct PoolChange {
     pub(super) is_news: bool,
     /// What its owner wants of it.
     pub(super) has_new_spec: bool,
+    /// What its claims are compared with.
+    pub(super) has_new_stamp: bool,
     /// What the engine decides by.
     pub(super) has_new_meaning: bool,
 }
@@ -86,11 +92,13 @@ impl Pools {
             }
             (before, after) => before.is_some() != after.is_some(),
         };
+        let has_new_stamp = before.as_deref().map(stamp) != wire.as_ref().map(stamp);
         match wire {
             Some(wire) => drop(self.wires.insert(name.clone(), Arc::new(wire))),
             None => drop(self.catalogs.remove(name)),
         }
-        PoolChange { is_news: has_new_spec || has_new_rest, has_new_spec, has_new_meaning: self.refresh(name) }
+        let (is_news, has_new_meaning) = (has_new_spec || has_new_rest, self.refresh(name));
+        PoolChange { is_news, has_new_spec, has_new_stamp, has_new_meaning }
     }
 
     /// Says whether that is news.
@@ -134,4 +142,9 @@ impl Pools {
         };
         self.wires.iter().filter(move |(_, wire)| names_it(wire)).map(|(name, _)| name)
     }
+}
+
+fn stamp(pool: &NodePool) -> [Option<String>; 2] {
+    let annotations = pool.metadata.annotations.as_ref();
+    [NODE_POOL_HASH, NODE_POOL_HASH_VERSION].map(|key| annotations.and_then(|all| all.get(key)).cloned())
 }

@@ -18,6 +18,11 @@ impl Quiet {
         Self { mark: 0, since: now }
     }
 
+    /// Since the last disturbance, or since the beginning.
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
     pub(super) fn disturb(&mut self, now: Instant) {
         self.mark += 1;
         self.since = now;

@@ -19,6 +19,8 @@ const MOST_STALE: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     kept: Vec<Kept>,
+    /// How often anything has changed that a snapshot shows.
+    generation: u64,
 }
 
 #[derive(Debug)]
@@ -44,7 +46,12 @@ impl Stale {
 }
 
 impl Snapshots {
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     pub(super) fn touch(&mut self, mut mark: impl FnMut(&mut Stale)) {
+        self.generation += 1;
         self.kept.iter_mut().for_each(|kept| mark(&mut kept.stale));
         self.kept.retain(|kept| kept.stale.pods.len() + kept.stale.nodes.len() <= MOST_STALE);
     }

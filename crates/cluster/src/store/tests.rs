@@ -2,6 +2,7 @@
 
 mod assumed;
 mod machines;
+mod moved;
 mod pods;
 mod pools;
 mod shuffled;

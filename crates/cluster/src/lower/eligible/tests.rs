@@ -1,6 +1,10 @@
+use std::sync::Arc;
+
+use model::eviction::{Blocking, blocked, is_currently_reschedulable, is_reschedulable};
 use model::ids::NodeName;
-use model::pod::DoNotDisrupt;
+use model::pod::{DoNotDisrupt, Owner, Readiness};
 use model::resources::Resources;
+use model::snapshot::PodBudget;
 use model::taints::{Match, Toleration};
 use model::topology::Selector;
 
@@ -108,7 +112,8 @@ fn budgets_do_not_concern_pods_that_leave_without_eviction() {
     check_budgets(&spec, |pod| pod.name = model::ids::PodName::new("elsewhere", "web"), true);
     let mut other = PodBudget::clone(&budget(spec[0].clone()));
     other.selector = Selector::Nothing;
-    assert!(!is_fully_blocked(&pod(|_| {}), &[Arc::new(other)], Instant::from_unix_seconds(NOW)));
+    let now = Instant::from_unix_seconds(NOW);
+    assert_eq!(blocked(&pod(|_| {}), &[Arc::new(other)], Blocking::Always, now), None);
 }
 
 #[test]

@@ -152,3 +152,53 @@ fn a_class_wakes_its_pools_when_its_readiness_changes() {
     store.apply(read::<api::aws::EC2NodeClass>(ec2), at(0));
     assert_eq!(store.node_class(Kind::Ec2NodeClass, "default").unwrap().hash.as_deref(), Some("7"));
 }
+
+#[test]
+fn claims_are_woken_when_what_they_are_compared_with_changes_and_not_by_counts() {
+    let stamp = |hash: &str| json!({"metadata": {"annotations": {"karpenter.sh/nodepool-hash": hash}}});
+    let mut store = store().with([node_pool("a", stamp("1")), claim("c", json!({})).into()]);
+    let woken = |change: &Change| change.wake.contains(&Duty::Claim("c".into()));
+    assert!(!woken(&store.apply(node_pool("a", merged(stamp("1"), json!({"status": {"nodes": 7}}))), at(0))));
+    assert!(woken(&store.apply(node_pool("a", stamp("2")), at(0))), "another stamp");
+    let asks = json!({"spec": {"disruption": {"consolidateAfter": "7m"}}});
+    assert!(woken(&store.apply(node_pool("a", merged(stamp("2"), asks)), at(0))), "another spec");
+    let class = |number: u64| {
+        let wire = json!({
+            "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "default"},
+        });
+        read::<api::kwok::KWOKNodeClass>(merged(wire, version(number)))
+    };
+    assert!(woken(&store.apply(class(1), at(0))) && woken(&store.apply(class(2), at(0))), "its class was written to");
+    assert!(!woken(&store.apply(class(2), at(0))));
+    store.apply(node_pool("b", stamp("1")), at(0));
+    assert!(!woken(&store.apply(node_pool("b", stamp("2")), at(0))), "somebody else's pool");
+}
+
+#[test]
+fn a_template_wakes_the_buffers_that_name_it_and_no_others() {
+    let buffer = |namespace: &str, name: &str, template: &str| {
+        let spec = json!({"podTemplateRef": {"name": template}, "replicas": 1});
+        let wire = json!({
+            "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+            "metadata": {"namespace": namespace, "name": name}, "spec": spec,
+        });
+        Object::from(read::<api::CapacityBuffer>(wire))
+    };
+    let mut store = store().with([buffer("x", "one", "web"), buffer("x", "two", "db"), buffer("y", "one", "web")]);
+    let template = json!({"metadata": {"namespace": "x", "name": "web"}});
+    let change = store.apply(read::<k8s_openapi::api::core::v1::PodTemplate>(template.clone()), at(0));
+    let expected = Duty::Buffer(model::ids::PodName::new("x", "one"));
+    assert_eq!(change.wake.iter().collect::<Vec<_>>(), [&expected]);
+    let change = store.end(read::<k8s_openapi::api::core::v1::PodTemplate>(template).into());
+    assert_eq!(change.wake.iter().collect::<Vec<_>>(), [&expected]);
+}
+
+#[test]
+fn a_node_has_the_claim_of_its_machine_if_there_is_just_one() {
+    let mut store = store().with([node("n", "id", json!({})), claim("c", launched("id")).into()]);
+    let found = |store: &Store| store.claim_of_node(&"n".into()).and_then(|claim| claim.metadata.name.clone());
+    assert_eq!(found(&store).as_deref(), Some("c"));
+    store.apply(claim("d", launched("id")), at(0));
+    assert_eq!(found(&store), None, "nobody knows which of them is right");
+    assert_eq!(store.claim_of_node(&"other".into()), None);
+}

@@ -1,0 +1,98 @@
+use super::*;
+
+fn owned(by: &str) -> Value {
+    json!({"metadata": {"ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": by, "uid": by, "controller": true},
+    ]}})
+}
+
+fn born(second: i64) -> Value {
+    json!({"metadata": {"creationTimestamp": at(second).to_string()}})
+}
+
+fn replica(name: &str, second: i64, node: &str) -> Value {
+    let node = if node.is_empty() { json!({}) } else { bound(node) };
+    merged(merged(owned("web"), born(second)), merged(node, json!({"metadata": {"name": name}})))
+}
+
+fn moved(store: &Store, name: &str) -> Option<Instant> {
+    store.moved_pods(at(200)).get(&named(name)).copied()
+}
+
+/// Three replicas on a machine that we have decided to remove.
+fn leaving() -> Store {
+    let pods = ["a", "b", "c"].map(|name| pod(name, replica(name, 0, "n")));
+    let machine = [node("n", "id", json!({})), claim("n", launched("id")).into()];
+    let mut store = store();
+    store.restart(Kind::Pod);
+    let mut store = store.with(machine.into_iter().chain(pods));
+    store.finish_list(Kind::Pod, None, at(1));
+    store.mark_for_deletion([&"n".into()], at(900), at(1));
+    store
+}
+
+#[test]
+fn the_successor_of_a_pod_that_had_to_leave_its_machine_counts_as_moved() {
+    let mut store = leaving();
+    store.apply(pod("a", merged(replica("a", 0, "n"), deleting())), at(100));
+    store.apply(pod("d", replica("d", 100, "")), at(101));
+    store.apply(pod("e", replica("e", 101, "")), at(102));
+    assert_eq!(moved(&store, "d"), Some(at(101)));
+    assert_eq!(moved(&store, "e"), None, "one has left, so one has followed");
+    store.apply(pod("d", replica("d", 100, "elsewhere")), at(103));
+    assert_eq!(moved(&store, "d"), Some(at(101)), "it stays so wherever it goes");
+    // One that is gone without a word counts like one that was asked to go.
+    store.end(pod("b", replica("b", 0, "n")));
+    store.apply(pod("f", replica("f", 104, "")), at(105));
+    assert_eq!(moved(&store, "f"), Some(at(105)));
+}
+
+#[test]
+fn pods_of_other_owners_and_pods_that_leave_of_themselves_move_nobody() {
+    let mut store = leaving();
+    store.apply(pod("a", merged(replica("a", 0, "n"), deleting())), at(100));
+    store.apply(pod("x", merged(owned("other"), born(101))), at(101));
+    store.apply(pod("y", born(101)), at(101));
+    store.apply(pod("old", replica("old", 10, "")), at(102));
+    for name in ["x", "y", "old"] {
+        assert_eq!(moved(&store, name), None, "{name}");
+    }
+    let mut store = leaving();
+    store.unmark([&"n".into()], at(2));
+    store.apply(pod("a", merged(replica("a", 0, "n"), deleting())), at(100));
+    store.apply(pod("d", replica("d", 100, "")), at(101));
+    assert_eq!(moved(&store, "d"), None, "its machine stays");
+}
+
+#[test]
+fn a_successor_is_not_waited_for_for_ever() {
+    let mut store = leaving();
+    store.apply(pod("a", merged(replica("a", 0, "n"), deleting())), at(100));
+    store.snapshot(at(700));
+    store.apply(pod("d", replica("d", 701, "")), at(701));
+    assert_eq!(moved(&store, "d"), None);
+}
+
+#[test]
+fn who_was_moved_is_forgotten_with_it_and_after_an_hour() {
+    let mut store = leaving();
+    store.apply(pod("a", merged(replica("a", 0, "n"), deleting())), at(100));
+    store.apply(pod("d", replica("d", 100, "")), at(101));
+    assert_eq!((store.moved_pods(at(3701)).len(), store.moved_pods(at(3702)).len()), (1, 0));
+    store.end(pod("d", replica("d", 100, "")));
+    assert_eq!(moved(&store, "d"), None);
+}
+
+#[test]
+fn the_generation_changes_with_what_a_snapshot_shows_and_with_nothing_else() {
+    let mut store = leaving();
+    let before = store.generation();
+    store.apply(pod("a", replica("a", 0, "n")), at(5));
+    store.snapshot(at(6));
+    assert_eq!(store.generation(), before, "the same as before");
+    store.apply(pod("a", merged(replica("a", 0, "n"), json!({"metadata": {"labels": {"app": "new"}}}))), at(7));
+    let labelled = store.generation();
+    assert_ne!(labelled, before);
+    store.unmark([&"n".into()], at(8));
+    assert_ne!(store.generation(), labelled);
+}
