@@ -8,8 +8,8 @@ use api::NodeClaim;
 use api::nodepool::NodeClassReference;
 
 use crate::{
-    Answer, Catalog, CloudProvider, DriftReasons, Duty, Instance, LabelKeys, Method, NodeClassKind, ProviderError,
-    ProviderId, RegistrationHook, RepairPolicy, Termination,
+    Answer, Catalog, CloudProvider, DriftReasons, Duty, Instance, Interruption, LabelKeys, Method, NodeClassKind,
+    ProviderError, ProviderId, RegistrationHook, RepairPolicy, Termination,
 };
 
 /// One misfortune.
@@ -123,6 +123,14 @@ impl CloudProvider for Faulty {
 
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
         self.inner.registration_hooks()
+    }
+
+    fn interruptions(&self) -> Answer<'_, Vec<Interruption>> {
+        self.inner.interruptions()
+    }
+
+    fn acknowledge<'a>(&'a self, handled: &'a [Interruption]) -> Answer<'a, ()> {
+        self.inner.acknowledge(handled)
     }
 
     fn launch_timeout(&self) -> Duration {

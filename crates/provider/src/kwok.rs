@@ -9,6 +9,8 @@ mod choose;
 mod classes;
 mod draw;
 mod facts;
+mod index;
+mod interruptions;
 mod keys;
 mod machines;
 mod node;
@@ -26,17 +28,19 @@ use api::nodepool::NodeClassReference;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use model::labels::{INSTANCE_TYPE, WellKnown, ZONE};
+use model::price::Price;
 use runtime::{Clock, Rng};
 
 use crate::ec2::{self, RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE};
 use crate::{
-    Answer, Catalog, ClaimName, CloudProvider, DriftReasons, Duty, Instance, LabelKeys, NodeClassKind, ProviderError,
-    ProviderId, Reaction, RepairPolicy, Termination,
+    Answer, Catalog, ClaimName, CloudProvider, DriftReasons, Duty, Instance, Interruption, LabelKeys, NodeClassKind,
+    OfferingKey, ProviderError, ProviderId, Reaction, RepairPolicy, Termination,
 };
 use account::Region;
 use choose::{Wish, choose};
 use classes::{Class, Classes};
-pub use facts::Facts;
+pub use facts::{Delays, Facts};
+use interruptions::Interruptions;
 use machines::Machines;
 use shelf::{Shelf, View};
 use status::StatusKeeper;
@@ -79,7 +83,9 @@ pub struct Kwok {
 }
 
 struct Cloud {
+    client: Client,
     clock: Clock,
+    rng: Rng,
     seed: u64,
     keys: LabelKeys,
     well_known: WellKnown,
@@ -87,6 +93,7 @@ struct Cloud {
     facts: Arc<Facts>,
     classes: Classes,
     machines: Machines,
+    interruptions: Interruptions,
     status: Option<StatusKeeper>,
 }
 
@@ -109,6 +116,7 @@ impl Kwok {
         let keeper = |region| StatusKeeper::new(client.clone(), clock.clone(), &settings.rng, region, facts.clone());
         let status = region.map(keeper);
         let cloud = Cloud {
+            rng: settings.rng.fork("kwok.machines"),
             seed: settings.rng.seed(),
             well_known: keys.to_well_known(),
             keys,
@@ -116,8 +124,10 @@ impl Kwok {
             facts,
             classes: Classes::new(&client, kinds),
             machines: Machines::new(&client, &settings.namespace),
+            interruptions: Interruptions::default(),
             status,
             clock,
+            client,
         };
         Ok(Self { cloud: Arc::new(cloud) })
     }
@@ -125,6 +135,31 @@ impl Kwok {
     /// What a simulation may change while the cloud runs.
     pub fn facts(&self) -> &Facts {
         &self.cloud.facts
+    }
+
+    /// Everything that is ever sold, by type, with the prices of now.
+    pub fn price_list(&self) -> impl Iterator<Item = (OfferingKey, Price)> {
+        let prices = self.cloud.facts.prices();
+        let offerings = self.cloud.shelf.menu().iter().flat_map(|machine| {
+            machine
+                .offerings
+                .iter()
+                .filter_map(|offering| OfferingKey::of(&machine.name, offering).zip(Some(offering.price)))
+        });
+        offerings.map(move |(key, price)| {
+            let price = prices.get(&key).copied().unwrap_or(price);
+            (key, price)
+        })
+    }
+
+    /// Takes a machine back: it runs until the notice is over and is ended then, whatever has become of it.
+    pub fn interrupt(&self, id: ProviderId, notice: Duration) {
+        self.cloud.interruptions.announce(id, self.cloud.clock.now(), notice);
+    }
+
+    /// The machines that are to be taken back, and when each will be ended.
+    pub fn announced(&self) -> Vec<(ProviderId, jiff::Timestamp)> {
+        self.cloud.interruptions.announced()
     }
 }
 
@@ -157,10 +192,15 @@ impl Cloud {
     }
 
     fn seen(&self, zones: Option<BTreeSet<Arc<str>>>) -> Catalog {
-        self.shelf.catalog(View { zones, sold_out: self.facts.noticed(self.clock.now()) })
+        let (sold_out, prices) = (self.facts.noticed(self.clock.now()), self.facts.prices());
+        self.shelf.catalog(View { zones, sold_out, prices })
     }
 
     async fn launch(&self, claim: &NodeClaim) -> Result<Instance, ProviderError> {
+        let takes = self.facts.delays().launch;
+        if !takes.is_zero() {
+            tokio::time::sleep(takes).await;
+        }
         match self.order(claim).await {
             Ok((node, delay)) => self.machines.start(node, delay, self.clock.now()).await,
             // A claim that is given up may have its machine from a launch whose reply was lost.
@@ -185,7 +225,8 @@ impl Cloud {
         let wish = Wish::of(claim, self.seed);
         let now = self.clock.now();
         let choice = choose(&catalog.types, &wish, &self.well_known, |key| self.facts.is_open(key, now))?;
-        Ok((node::node(claim, &choice, &class), class.registration_delay))
+        let delay = class.registration_delay.unwrap_or_else(|| self.facts.delays().registration);
+        Ok((node::node(claim, &choice, &class), delay))
     }
 
     async fn get(&self, id: &ProviderId) -> Result<Instance, ProviderError> {
@@ -225,18 +266,17 @@ impl Cloud {
     /// Registers machines whose delay is over, and waits for the next.
     async fn register(&self) -> Result<(), ProviderError> {
         let next = self.machines.register_due(self.clock.now()).await?;
-        let woken = self.machines.wake.notified();
-        match next {
-            None => woken.await,
-            Some(at) => {
-                let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();
-                tokio::select! {
-                    biased;
-                    () = woken => {}
-                    () = tokio::time::sleep(left) => {}
-                }
-            }
+        interruptions::until(next, &self.machines.wake, &self.clock).await;
+        Ok(())
+    }
+
+    /// Ends machines whose notice is over, and waits for the next.
+    async fn take_back(&self) -> Result<(), ProviderError> {
+        for id in self.interruptions.due(self.clock.now()) {
+            self.machines.terminate(&id).await?;
+            self.interruptions.settle(&id);
         }
+        self.interruptions.next(&self.clock).await;
         Ok(())
     }
 }
@@ -290,6 +330,15 @@ impl CloudProvider for Kwok {
         &REPAIR_POLICIES
     }
 
+    fn interruptions(&self) -> Answer<'_, Vec<Interruption>> {
+        Box::pin(async { Ok(self.cloud.interruptions.notices().await) })
+    }
+
+    fn acknowledge<'a>(&'a self, handled: &'a [Interruption]) -> Answer<'a, ()> {
+        self.cloud.interruptions.acknowledge(handled);
+        Box::pin(async { Ok(()) })
+    }
+
     fn duties(&self) -> Vec<Duty> {
         let duty = |name, cloud: &Arc<Cloud>, round: fn(Arc<Cloud>) -> Answer<'static, ()>| {
             let cloud = cloud.clone();
@@ -297,6 +346,10 @@ impl CloudProvider for Kwok {
         };
         let mut duties = vec![
             duty("kwok.registration", &self.cloud, |cloud| Box::pin(async move { cloud.register().await })),
+            duty("kwok.machines", &self.cloud, |cloud| {
+                Box::pin(async move { cloud.machines.index.round(cloud.client.clone(), cloud.rng.clone()).await })
+            }),
+            duty("kwok.interruption", &self.cloud, |cloud| Box::pin(async move { cloud.take_back().await })),
             duty("kwok.collection", &self.cloud, |cloud| {
                 Box::pin(async move {
                     tokio::time::sleep(COLLECT_EVERY).await;

@@ -14,6 +14,7 @@ pub mod ec2;
 mod error;
 pub mod faulty;
 mod instance;
+mod interruption;
 pub mod kwok;
 mod labels;
 pub mod metered;
@@ -33,6 +34,7 @@ pub use catalog::{Catalog, CatalogVersion, OfferingKey};
 pub use duties::{Duty, HookAnswer, RegistrationHook, RepairPolicy};
 pub use error::{ErrorSource, ProviderError, Reaction};
 pub use instance::{ClaimName, Instance, ProviderId, Termination};
+pub use interruption::{Interruption, InterruptionKind};
 pub use labels::{LabelKeys, NodeClassKind};
 
 /// What a call to a cloud will say.
@@ -86,6 +88,17 @@ pub trait CloudProvider: Send + Sync {
     /// What must hold, beyond the node being there, before it counts as registered.
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
         Vec::new()
+    }
+
+    /// Word of machines that will be taken away. Waits while there is none. What was handed out and is not acknowledged comes
+    /// again, so that nothing is lost when whoever heard it ends before it was dealt with.
+    fn interruptions(&self) -> Answer<'_, Vec<Interruption>> {
+        Box::pin(std::future::pending())
+    }
+
+    /// These notices were dealt with and need not come again.
+    fn acknowledge<'a>(&'a self, _handled: &'a [Interruption]) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     /// How long a claim may wait for its machine before it is given up.

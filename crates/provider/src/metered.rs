@@ -9,8 +9,8 @@ use api::nodepool::NodeClassReference;
 use tokio::time::Instant;
 
 use crate::{
-    Answer, Catalog, CloudProvider, DriftReasons, Duty, HookAnswer, Instance, LabelKeys, Method, NodeClassKind,
-    ProviderError, ProviderId, RegistrationHook, RepairPolicy, Termination,
+    Answer, Catalog, CloudProvider, DriftReasons, Duty, HookAnswer, Instance, Interruption, LabelKeys, Method,
+    NodeClassKind, ProviderError, ProviderId, RegistrationHook, RepairPolicy, Termination,
 };
 
 /// Seconds that calls took, a histogram over `controller`, `method` and `provider`.
@@ -127,6 +127,14 @@ impl CloudProvider for Metered {
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
         let hooks = self.inner.registration_hooks().into_iter();
         hooks.map(|hook| Arc::new(Timely(hook)) as Arc<dyn RegistrationHook>).collect()
+    }
+
+    fn interruptions(&self) -> Answer<'_, Vec<Interruption>> {
+        self.inner.interruptions()
+    }
+
+    fn acknowledge<'a>(&'a self, handled: &'a [Interruption]) -> Answer<'a, ()> {
+        Box::pin(in_time("acknowledge", CALL, self.inner.acknowledge(handled)))
     }
 
     fn launch_timeout(&self) -> Duration {

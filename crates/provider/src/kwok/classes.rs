@@ -26,8 +26,8 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     readiness: Readiness,
-    /// How long a machine takes until its Node appears.
-    pub(super) registration_delay: Duration,
+    /// How long a machine takes until its Node appears, if the class says so.
+    pub(super) registration_delay: Option<Duration>,
     /// What an EC2NodeClass was resolved to.
     account: Option<Account>,
 }
@@ -146,8 +146,8 @@ fn of_kwok(class: KWOKNodeClass) -> Option<Class> {
         Some(ready) if ready.status == ConditionStatus::False => Readiness::NotReady(ready.message.clone()),
         _ => Readiness::Ready,
     };
-    let delay = class.spec.node_registration_delay.unwrap_or_default();
-    Some(Class { readiness, registration_delay: delay.to_std(), account: None })
+    let delay = class.spec.node_registration_delay.map(|delay| delay.to_std());
+    Some(Class { readiness, registration_delay: delay, account: None })
 }
 
 fn of_ec2(class: EC2NodeClass) -> Option<Class> {
@@ -160,7 +160,7 @@ fn of_ec2(class: EC2NodeClass) -> Option<Class> {
         images: status.amis.iter().map(|ami| (ami.id.clone(), requirements(ami))).collect(),
     };
     let readiness = ec2_readiness(&class.metadata, &status.conditions);
-    Some(Class { readiness, registration_delay: Duration::ZERO, account: Some(account) })
+    Some(Class { readiness, registration_delay: None, account: Some(account) })
 }
 
 /// A verdict about an older spec is none.

@@ -1,9 +1,11 @@
 //! What a test or a simulation decides about the simulated cloud while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use model::price::Price;
 use tokio::sync::Notify;
 
 use crate::OfferingKey;
@@ -19,12 +21,26 @@ pub struct Facts {
     pub(super) changed: Notify,
 }
 
+/// Prices that are no longer those of the menu.
+pub(super) type Prices = Arc<BTreeMap<OfferingKey, Price>>;
+
+/// How long the cloud takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    /// Until a launch is answered.
+    pub launch: Duration,
+    /// From then on until the machine's Node appears, for classes that say nothing about it.
+    pub registration: Duration,
+}
+
 #[derive(Debug, Default)]
 struct State {
     sold_out: BTreeSet<OfferingKey>,
     /// What launches have found out, and until when that is believed.
     noticed: BTreeMap<OfferingKey, Timestamp>,
     releases: BTreeMap<String, String>,
+    prices: Prices,
+    delays: Delays,
 }
 
 impl Facts {
@@ -42,6 +58,24 @@ impl Facts {
     pub fn publish(&self, family: &str, release: &str) {
         self.state().releases.insert(family.to_owned(), release.to_owned());
         self.changed.notify_waiters();
+    }
+
+    /// Changes what an offering costs, for machines that run and for those to come.
+    pub fn set_price(&self, key: OfferingKey, price: Price) {
+        Arc::make_mut(&mut self.state().prices).insert(key, price);
+    }
+
+    /// Says how long launches and registrations take from now on.
+    pub fn set_delays(&self, delays: Delays) {
+        self.state().delays = delays;
+    }
+
+    pub(super) fn prices(&self) -> Prices {
+        self.state().prices.clone()
+    }
+
+    pub(super) fn delays(&self) -> Delays {
+        self.state().delays
     }
 
     /// The release that `latest` means.

@@ -22,6 +22,7 @@ use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
+use super::index::Index;
 use super::keys::{PENDING, RECORD};
 use super::node;
 use crate::{Instance, ProviderError, ProviderId, Termination};
@@ -44,6 +45,7 @@ pub(super) struct Machines {
     is_resumed: AtomicBool,
     /// Machines that were ended while a finalizer still holds their Node.
     terminated: Mutex<BTreeSet<String>>,
+    pub(super) index: Index,
     /// Keeps a machine from registering while it is ended.
     gate: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
@@ -58,6 +60,7 @@ impl Machines {
             schedule: Mutex::default(),
             is_resumed: AtomicBool::new(false),
             terminated: Mutex::default(),
+            index: Index::default(),
             gate: tokio::sync::Mutex::default(),
             wake: Notify::new(),
         }
@@ -103,6 +106,7 @@ impl Machines {
         let created = created.map_err(|error| ProviderError::of_kube(format!("creating node {name}"), error))?;
         let problem =
             || ProviderError::invalid(format!("creating node {name}"), "a node of that name is somebody else's");
+        self.index.note(&created);
         node::instance(&created).ok_or_else(problem)
     }
 
@@ -121,29 +125,34 @@ impl Machines {
 
     /// All machines, in the order of ids.
     pub(super) async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
+        Ok(self.each(Instance::clone).await?.into_values().collect())
+    }
+
+    /// What is made of each machine, in the order of ids.
+    async fn each<T>(&self, of: impl Fn(&Instance) -> T) -> Result<BTreeMap<ProviderId, T>, ProviderError> {
         // Records first: a Node that appears in between is then seen twice, and not missed.
         let pending = self.pending().await?;
-        let mut found: BTreeMap<ProviderId, Instance> = BTreeMap::new();
-        let mut insert = |node: &Node| node::instance(node).map(|instance| found.insert(instance.id.clone(), instance));
-        for (_, node) in &pending {
-            insert(node);
+        let pending = pending.iter().filter_map(|(_, node)| node::instance(node));
+        let mut found: BTreeMap<ProviderId, T> = pending.map(|machine| (machine.id.clone(), of(&machine))).collect();
+        let mut add = |nodes: &BTreeMap<String, Instance>| {
+            let mut terminated = locked(&self.terminated);
+            terminated.retain(|name| nodes.contains_key(name));
+            let running = nodes.iter().filter(|(name, _)| !terminated.contains(*name));
+            found.extend(running.map(|(_, machine)| (machine.id.clone(), of(machine))));
+        };
+        if self.index.read(&mut add).is_none() {
+            add(&self.listed_nodes().await?);
         }
-        let mut still_there = BTreeSet::new();
-        let terminated = locked(&self.terminated).clone();
-        let params = ListParams::default();
-        each_page(&self.nodes, &params, "listing nodes", |page: Vec<Node>| {
-            for node in page {
-                let name = node.name_any();
-                if terminated.contains(&name) {
-                    still_there.insert(name);
-                } else {
-                    insert(&node);
-                }
-            }
+        Ok(found)
+    }
+
+    async fn listed_nodes(&self) -> Result<BTreeMap<String, Instance>, ProviderError> {
+        let mut found = BTreeMap::new();
+        each_page(&self.nodes, &ListParams::default(), "listing nodes", |page: Vec<Node>| {
+            found.extend(page.iter().filter_map(|node| Some((node.name_any(), node::instance(node)?))));
         })
         .await?;
-        locked(&self.terminated).retain(|name| still_there.contains(name) || !terminated.contains(name));
-        Ok(found.into_values().collect())
+        Ok(found)
     }
 
     pub(super) async fn terminate(&self, id: &ProviderId) -> Result<Termination, ProviderError> {
@@ -172,7 +181,10 @@ impl Machines {
                 locked(&self.terminated).insert(name.to_owned());
                 Ok(true)
             }
-            Err(error) if has_code(&error, 404) => Ok(false),
+            Err(error) if has_code(&error, 404) => {
+                self.index.forget(name);
+                Ok(false)
+            }
             Err(error) => Err(ProviderError::of_kube(format!("deleting node {name}"), error)),
         }
     }
@@ -210,8 +222,9 @@ impl Machines {
         let name = node.name_any();
         let failed = |error| ProviderError::of_kube(format!("registering node {name}"), error);
         match self.nodes.create(&PostParams::default(), node).await {
-            Err(error) if !has_code(&error, 409) => return Err(failed(error)),
-            _ => {}
+            Ok(created) => self.index.note(&created),
+            Err(error) if has_code(&error, 409) => {}
+            Err(error) => return Err(failed(error)),
         }
         match self.records.delete(&name, &DeleteParams::default()).await {
             Err(error) if !has_code(&error, 404) => Err(failed(error)),
@@ -222,7 +235,7 @@ impl Machines {
     /// Ends machines whose claim is gone: their launch was never heard of, or their end was cut short.
     pub(super) async fn collect(&self) -> Result<(), ProviderError> {
         // Machines first: a claim is older than its machine, so one that is missing from the later list is gone.
-        let machines = self.list().await?;
+        let machines = self.each(|machine| machine.claim.as_ref().map(|claim| claim.uid.clone())).await?;
         let mut claims = BTreeSet::new();
         let mut continued = None;
         loop {
@@ -234,9 +247,9 @@ impl Machines {
                 break;
             }
         }
-        let is_orphan = |machine: &&Instance| machine.claim.as_ref().is_some_and(|claim| !claims.contains(&claim.uid));
-        for orphan in machines.iter().filter(is_orphan) {
-            self.terminate(&orphan.id).await?;
+        let is_orphan = |claim: &Option<String>| claim.as_ref().is_some_and(|uid| !claims.contains(uid));
+        for (orphan, _) in machines.iter().filter(|(_, claim)| is_orphan(claim)) {
+            self.terminate(orphan).await?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use model::instance::InstanceType;
 use model::labels::ZONE;
 use model::requirements::{Operator, Requirement};
 
+use super::facts::Prices;
 use crate::ec2::ZONE_ID;
 use crate::{Catalog, CatalogVersion, OfferingKey};
 
@@ -22,6 +23,8 @@ pub(super) struct View {
     pub(super) zones: Option<BTreeSet<Arc<str>>>,
     /// What is known to be sold out.
     pub(super) sold_out: BTreeSet<OfferingKey>,
+    /// What costs something else than the menu says.
+    pub(super) prices: Prices,
 }
 
 pub(super) struct Shelf {
@@ -65,28 +68,30 @@ impl Shelf {
     }
 
     fn seen(&self, view: &View) -> Types {
-        if view.zones.is_none() && view.sold_out.is_empty() {
+        if view.zones.is_none() && view.sold_out.is_empty() && view.prices.is_empty() {
             return self.menu.clone();
         }
         self.menu.iter().map(|machine| seen_type(machine, view)).collect()
     }
 }
 
-/// A type without the offerings of zones that the class does not reach; what is sold out stays, and is not available.
+/// A type without the offerings of zones that the class does not reach; what is sold out stays, and is not available; prices are
+/// those of now.
 fn seen_type(machine: &Arc<InstanceType>, view: &View) -> Arc<InstanceType> {
     let is_reached = |zone: &str| view.zones.as_ref().is_none_or(|zones| zones.contains(zone));
     let sells = |key: &OfferingKey| !view.sold_out.contains(key);
-    let is_unchanged = machine.offerings.iter().all(|offering| {
-        OfferingKey::of(&machine.name, offering).is_none_or(|key| is_reached(&key.zone) && sells(&key))
-    });
+    let is_plain = |key: OfferingKey| is_reached(&key.zone) && sells(&key) && !view.prices.contains_key(&key);
+    let is_unchanged =
+        machine.offerings.iter().all(|offering| OfferingKey::of(&machine.name, offering).is_none_or(is_plain));
     if is_unchanged {
         return machine.clone();
     }
     let mut seen = InstanceType::clone(machine);
     seen.offerings.retain(|offering| offering.label(ZONE).is_none_or(|zone| is_reached(zone)));
     for offering in &mut seen.offerings {
-        let key = OfferingKey::of(&machine.name, offering);
-        offering.is_available &= key.is_none_or(|key| sells(&key));
+        let Some(key) = OfferingKey::of(&machine.name, offering) else { continue };
+        offering.is_available &= sells(&key);
+        offering.price = view.prices.get(&key).copied().unwrap_or(offering.price);
     }
     for key in [ZONE, ZONE_ID] {
         let Some(requirement) = seen.requirements.get(key) else { continue };

@@ -180,3 +180,40 @@ async fn a_name_of_any_length_becomes_a_node() {
     assert_eq!(machine.claim.as_ref().unwrap().name, name);
     assert_eq!(cloud.find(&wanted).await.unwrap(), Some(machine));
 }
+
+/// Says how often all Nodes were listed while something was done.
+async fn lists_during(world: &World, work: impl Future<Output = ()>) -> usize {
+    let before = world.server.count("GET /api/v1/nodes");
+    work.await;
+    world.server.count("GET /api/v1/nodes") - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_are_followed_and_not_listed_again_and_again() {
+    let world = World::new();
+    let cloud = world.start();
+    let first = cloud.launch(&claim("a", &class("default"), &[])).await.unwrap();
+    let follow = duty(&cloud, "kwok.machines");
+    let story = async {
+        tokio::time::sleep(seconds(1)).await;
+        let listed = || async { cloud.list().await.unwrap() };
+        let lists = lists_during(&world, async {
+            assert_eq!(listed().await, std::slice::from_ref(&first));
+            let second = cloud.launch(&claim("b", &class("default"), &[])).await.unwrap();
+            assert_eq!(listed().await.len(), 2, "our own work is known at once");
+            tokio::time::sleep(seconds(1)).await;
+            assert_eq!(cloud.terminate(&first.id).await.unwrap(), Termination::Gone);
+            assert_eq!(listed().await, [second], "and so is its end");
+            tokio::time::sleep(seconds(1)).await;
+            assert_eq!(listed().await.len(), 1);
+        });
+        assert_eq!(lists.await, 0);
+    };
+    tokio::select! {
+        biased;
+        _ = follow.round() => panic!("the watch ended"),
+        () = story => {}
+    }
+    let lists = lists_during(&world, async { assert_eq!(cloud.list().await.unwrap().len(), 1) }).await;
+    assert_eq!(lists, 1, "without the watch they are listed");
+}

@@ -3,6 +3,7 @@
 
 mod apiserver;
 mod ec2;
+mod events;
 mod launch;
 mod machines;
 mod wrappers;
