@@ -36,8 +36,18 @@ pub struct Autoscaler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     pub cpu: Duration,
-    /// The most memory that it ever had.
+    /// The memory that it has now, and the most that it ever had.
+    pub resident_bytes: u64,
     pub peak_bytes: u64,
+}
+
+impl Usage {
+    pub(crate) fn of_process(id: u32) -> Result<Self> {
+        let of_process = Path::new("/proc").join(id.to_string());
+        let stat = fs::read_to_string(of_process.join("stat")).context("reading what the process has used")?;
+        let status = fs::read_to_string(of_process.join("status")).context("reading what the process has used")?;
+        parse_usage(&stat, &status).context("making sense of /proc")
+    }
 }
 
 impl Autoscaler {
@@ -96,10 +106,7 @@ impl Autoscaler {
     }
 
     pub fn usage(&self) -> Result<Usage> {
-        let of_process = Path::new("/proc").join(self.process.id().to_string());
-        let stat = fs::read_to_string(of_process.join("stat")).context("reading what the process has used")?;
-        let status = fs::read_to_string(of_process.join("status")).context("reading what the process has used")?;
-        parse_usage(&stat, &status).context("making sense of /proc")
+        Usage::of_process(self.process.id())
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {
@@ -173,9 +180,12 @@ fn parse_usage(stat: &str, status: &str) -> Option<Usage> {
     // The name in parentheses may hold anything; fields are counted from its end.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = peak.split_whitespace().next()?.parse().ok()?;
-    Some(Usage { cpu: Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND), peak_bytes: kilobytes * 1024 })
+    let bytes = |member: &str| {
+        let text = status.lines().find_map(|line| line.strip_prefix(member))?;
+        Some(text.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    };
+    let cpu = Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND);
+    Some(Usage { cpu, resident_bytes: bytes("VmRSS:")?, peak_bytes: bytes("VmHWM:")? })
 }
 
 #[cfg(test)]
@@ -186,7 +196,7 @@ mod tests {
     fn usage_is_read_past_any_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 20 18446744073709551615 1 1";
         let status = "Name:\ta) b\nVmPeak:\t 900 kB\nVmHWM:\t 12 kB\nVmRSS:\t 10 kB\n";
-        let expected = Usage { cpu: Duration::from_secs(3), peak_bytes: 12 * 1024 };
+        let expected = Usage { cpu: Duration::from_secs(3), resident_bytes: 10 * 1024, peak_bytes: 12 * 1024 };
         assert_eq!(parse_usage(stat, status), Some(expected));
         assert_eq!(parse_usage("7 (a) S", status), None);
     }

@@ -34,8 +34,11 @@ impl Dovetail {
     }
 }
 
-/// Cargo puts programs into one folder, and tests into `deps` below it.
+/// The one that the environment names, or the one beside us: cargo puts programs into one folder, and tests into `deps` below it.
 pub(crate) fn binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("DOVETAIL_BINARY") {
+        return Ok(path.into());
+    }
     let this = std::env::current_exe().context("finding the running program")?;
     let folders = this.ancestors().skip(1).take(2).map(|folder| folder.join("dovetail"));
     let candidates: Vec<PathBuf> = folders.collect();

@@ -1,7 +1,7 @@
 //! The live controller as a process, under the role that it is shipped with.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::account::{self, NAMESPACE};
-use crate::autoscaler::{free_port, get};
+use crate::autoscaler::{Usage, free_port, get};
 use crate::{Cluster, dovetail};
 
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -34,9 +34,13 @@ impl Replica {
 
     /// Starts it, with variables of the test's own, and waits for nothing.
     pub fn spawn(cluster: &Cluster, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
-        let kubeconfig = account::controller_kubeconfig(cluster)?;
+        Self::spawn_at(&account::controller_kubeconfig(cluster)?, cluster.dir(), arguments, variables)
+    }
+
+    /// The same for whatever a kubeconfig leads to, with a folder for the log.
+    pub fn spawn_at(kubeconfig: &Path, folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Self> {
         let (metrics_port, probe_port) = (free_port()?, free_port()?);
-        let log = cluster.dir().join(format!("controller-{metrics_port}.log"));
+        let log = folder.join(format!("controller-{metrics_port}.log"));
         let output = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
         let process = Command::new(dovetail::binary()?)
             .args(["controller", "--provider", "kwok"])
@@ -68,6 +72,10 @@ impl Replica {
             ensure!(Instant::now() < end, "dovetail controller is not ready: {}", self.log());
             thread::sleep(LOOK_EVERY);
         }
+    }
+
+    pub fn usage(&self) -> Result<Usage> {
+        Usage::of_process(self.process.id())
     }
 
     /// What it has logged so far.

@@ -28,6 +28,8 @@ fn the_account_may_do_its_work_and_nothing_else() {
         ("watch", "pods", None, None),
         ("create", "nodeclaims.karpenter.sh", None, None),
         ("patch", "nodes", None, None),
+        ("list", "podtemplates", None, None),
+        ("get", "deployments.apps", None, None),
         ("create", "leases.coordination.k8s.io", None, system),
         ("patch", "leases.coordination.k8s.io", Some("karpenter-leader-election"), system),
     ] {
@@ -43,8 +45,9 @@ fn the_account_may_do_its_work_and_nothing_else() {
         ("patch", "leases.coordination.k8s.io", Some("a-node"), Some("kube-node-lease")),
         ("create", "configmaps", None, Some("default")),
         ("delete", "namespaces", None, None),
-        ("list", "podtemplates", None, None),
+        ("patch", "podtemplates", None, None),
         ("list", "deployments.apps", None, None),
+        ("list", "jobs.batch", None, None),
         ("create", "clusterrolebindings.rbac.authorization.k8s.io", None, None),
     ] {
         assert!(!may(&cluster, kubeconfig, denied), "{denied:?}");

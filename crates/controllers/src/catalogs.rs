@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use api::NodeOverlay;
 use api::nodepool::NodeClassReference;
 use cluster::store::NodeClass;
 use cluster::{Duty, Store};
-use engine::overlay::PoolTypes;
-use model::ids::PoolName;
-use model::instance::InstanceType;
+use engine::overlay::{Overlaid, PoolTypes, Verdict};
+use model::ids::{NodeName, PoolName};
 use model::overlay::Overlay;
 use model::pool::Pool;
 use provider::{Catalog, CatalogVersion, CloudProvider, ProviderError, Reaction};
@@ -20,14 +20,19 @@ use tokio::time::Instant;
 use crate::controller::{Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
+use crate::metrics::{ByPool, unpriced};
+use crate::overlays::problems;
 use crate::pools::class_of;
 
 /// Prices and availability change without anybody telling us. Whoever plans asks anew in any case.
 const ROUND: Duration = Duration::from_secs(60);
 
-/// What was last put into the store, so that equal news is no news.
+/// What was last put into the store, so that equal news is no news, and what became of overlays.
 #[derive(Default)]
-pub(crate) struct Catalogs(Mutex<BTreeMap<PoolName, Shown>>);
+pub(crate) struct Catalogs {
+    shown: Mutex<BTreeMap<PoolName, Shown>>,
+    verdicts: Mutex<BTreeMap<Arc<str>, Verdict>>,
+}
 
 #[derive(PartialEq)]
 struct Shown {
@@ -54,17 +59,28 @@ struct Asking {
 
 impl Catalogs {
     /// Asks the cloud about every class that pools name, and tells the store what is new. A class that the cloud cannot
-    /// answer for now keeps what was known; one that it will not serve sells nothing.
-    pub(crate) async fn refresh(&self, ctx: &Ctx, cloud: &dyn CloudProvider) {
+    /// answer for now keeps what was known; one that it will not serve sells nothing. Says what it could not find out.
+    pub(crate) async fn refresh(&self, ctx: &Ctx, cloud: &dyn CloudProvider) -> Option<ControllerError> {
         let (asking, overlays) = look(ctx);
         let mut answers: BTreeMap<&NodeClassReference, Answer> = BTreeMap::new();
+        let mut unanswered = None;
         for pool in &asking {
             if !answers.contains_key(&pool.class) {
-                let answer = Answer::of(cloud.catalog(&pool.class).await, &pool.class);
-                answers.insert(&pool.class, answer);
+                let said = cloud.catalog(&pool.class).await;
+                if let Some(error) = said.as_ref().err().filter(|error| error.reaction() == Reaction::BackOff) {
+                    let doing = format!("asking what class {} sells", pool.class.name);
+                    unanswered = Some(ControllerError::Cloud { doing, source: error.clone() });
+                }
+                answers.insert(&pool.class, Answer::of(said, &pool.class));
             }
         }
-        let corrected = ctx.settings.gates.node_overlay.then(|| corrected(ctx, &asking, &answers, &overlays));
+        let corrected = ctx.settings.gates.node_overlay.then(|| {
+            let Overlaid { types, verdicts } = corrected(ctx, &asking, &answers, &overlays);
+            if self.note_verdicts(verdicts) {
+                ctx.wakers.wake(&Duty::Overlays);
+            }
+            types
+        });
         for pool in &asking {
             let (version, types) = match &answers[&pool.class] {
                 Answer::Unknown => continue,
@@ -83,12 +99,26 @@ impl Catalogs {
             }
         }
         let names: BTreeSet<&PoolName> = asking.iter().map(|pool| &pool.name).collect();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| names.contains(name));
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| names.contains(name));
+        unanswered
+    }
+
+    /// What became of an overlay when the cloud was last asked.
+    pub(crate) fn verdict(&self, overlay: &str) -> Option<Verdict> {
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).get(overlay).cloned()
+    }
+
+    /// Says whether that is news.
+    fn note_verdicts(&self, verdicts: BTreeMap<Arc<str>, Verdict>) -> bool {
+        let mut known = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *known != verdicts;
+        *known = verdicts;
+        is_news
     }
 
     /// Whether this differs from what the store has.
     fn note(&self, pool: &PoolName, shown: Shown) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(pool) == Some(&shown) {
             return false;
         }
@@ -127,7 +157,13 @@ fn look(ctx: &Ctx) -> (Vec<Asking>, Vec<Arc<Overlay>>) {
         class: wire.spec.template.spec.node_class_ref.clone(),
         pool: snapshot.pools.get(name).cloned(),
     });
-    (asking.collect(), store.overlays().cloned().collect())
+    let asking = asking.collect();
+    // One that makes no sense in itself is applied nowhere, and one that is going not any more.
+    let rules = &store.settings().rules;
+    let is_sound = |wire: &NodeOverlay| wire.metadata.deletion_timestamp.is_none() && problems(wire, rules).is_empty();
+    let sound = |name: &str| store.node_overlays().get(name).is_some_and(|wire| is_sound(wire));
+    let overlays = store.overlays().filter(|overlay| sound(&overlay.name)).cloned().collect();
+    (asking, overlays)
 }
 
 fn corrected(
@@ -135,20 +171,22 @@ fn corrected(
     asking: &[Asking],
     answers: &BTreeMap<&NodeClassReference, Answer>,
     overlays: &[Arc<Overlay>],
-) -> BTreeMap<PoolName, Vec<Arc<InstanceType>>> {
+) -> Overlaid {
     let sold = asking.iter().filter_map(|asking| match (&answers[&asking.class], &asking.pool) {
         (Answer::Sold(catalog), Some(pool)) => Some(PoolTypes { pool, types: catalog.types.to_vec() }),
         _ => None,
     });
     let sold: Vec<PoolTypes<'_>> = sold.collect();
     let well_known = ctx.store().settings().well_known.clone();
-    engine::overlay::apply(overlays, &sold, &well_known).types
+    engine::overlay::apply(overlays, &sold, &well_known)
 }
 
 /// Keeps the store's catalogues up to date between plans, for metrics and for claims whose machine is not known yet.
 #[derive(Default)]
 pub(crate) struct CatalogKeeper {
     asked: Mutex<Option<(Instant, Subject)>>,
+    /// Machines whose price nobody knows.
+    unpriced: Mutex<BTreeSet<NodeName>>,
 }
 
 /// What a cloud's answer depends on, as far as anybody tells us. Pools also call when a machine of theirs changes.
@@ -174,6 +212,22 @@ impl CatalogKeeper {
         let left = (*at + ROUND).checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
         left.filter(|_| about == subject)
     }
+
+    /// A machine that is not on sale any more counts for nothing in its pool's cost. Each is told of once.
+    fn count_unpriced(&self, ctx: &Ctx) {
+        let found = unpriced(&ctx.store());
+        let mut known = self.unpriced.lock().unwrap_or_else(PoisonError::into_inner);
+        for (machine, pool) in found.iter().filter(|(machine, _)| !known.contains(*machine)) {
+            ctx.metrics.cost_errors.get_or_create(&ByPool { nodepool: pool.to_string() }).inc();
+            let (node_pool, machine) = (pool.as_str(), machine.as_str());
+            tracing::error!(
+                NodePool.name = node_pool,
+                machine,
+                "no offering tells the price of a machine; it counts for nothing"
+            );
+        }
+        *known = found.into_keys().collect();
+    }
 }
 
 impl Controller for CatalogKeeper {
@@ -193,7 +247,9 @@ impl Controller for CatalogKeeper {
         if let Some(left) = self.until_stale(&subject) {
             return Ok(Next::After(left));
         }
+        // What could not be found out is asked for again by the clock.
         ctx.catalogs.refresh(ctx, &ctx.cloud.for_controller(Self::NAME)).await;
+        self.count_unpriced(ctx);
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), subject));
         Ok(Next::After(ROUND))
     }

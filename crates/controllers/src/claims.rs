@@ -26,13 +26,12 @@ use provider::quantities;
 use crate::controller::TickId;
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
+use crate::events::listed;
 use crate::failpoint;
 use crate::metrics::{ClaimCreated, CreateReason};
 
 /// Names the look at the world that a claim, and later its node, came from; logs of that look carry the same id.
-pub(crate) const DECISION: &str = "dovetail.sh/decision";
-
-const MOST_NAMED_TYPES: usize = 5;
+pub const DECISION: &str = "dovetail.sh/decision";
 
 /// A claim with nothing but what its pool says: what the cloud then chooses is the cloud's business.
 pub(crate) fn of_pool(pool: &NodePool, name: String, decision: &TickId) -> NodeClaim {
@@ -190,9 +189,5 @@ pub(crate) async fn create(ctx: &Ctx, claim: NodeClaim, reason: CreateReason) ->
 fn types_of(claim: &NodeClaim) -> String {
     let is_type = |requirement: &&Requirement| requirement.key == api::labels::INSTANCE_TYPE;
     let Some(requirement) = claim.spec.requirements.iter().find(is_type) else { return String::new() };
-    let named = requirement.values.iter().take(MOST_NAMED_TYPES).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match requirement.values.len().saturating_sub(MOST_NAMED_TYPES) {
-        0 => named,
-        more => format!("{named} and {more} other(s)"),
-    }
+    listed(&requirement.values.iter().map(String::as_str).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Watches over the conditions of claims, nodes and pools: tells people when one changes, and measures how long that took.
+//! Watches over the conditions of claims, nodes, pools and buffers: tells people when one changes, and measures how long that took.
 //!
 //! It writes nothing but events, and its memory is what it saw last. After a restart the first look at an object is no change.
 
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use model::ids::{NodeName, PoolName};
+use model::ids::{NodeName, PodName, PoolName};
 use runtime::Next;
 
 use crate::controller::{Controller, TickId};
@@ -30,6 +30,7 @@ pub(crate) enum Watched {
     Claim(NodeName),
     Node(NodeName),
     Pool(PoolName),
+    Buffer(PodName),
 }
 
 /// Objects as they were seen last.
@@ -67,6 +68,7 @@ impl Controller for Conditions {
             Duty::Claim(name) => Some(Watched::Claim(name.clone())),
             Duty::Node(name) => Some(Watched::Node(name.clone())),
             Duty::Pool(name) => Some(Watched::Pool(name.clone())),
+            Duty::Buffer(name) => Some(Watched::Buffer(name.clone())),
             _ => None,
         }
     }
@@ -74,7 +76,9 @@ impl Controller for Conditions {
     fn first_keys(&self, store: &Store) -> Vec<Watched> {
         let claims = store.claims().keys().cloned().map(Watched::Claim);
         let nodes = store.nodes().keys().cloned().map(Watched::Node);
-        claims.chain(nodes).chain(store.node_pools().keys().cloned().map(Watched::Pool)).collect()
+        let pools = store.node_pools().keys().cloned().map(Watched::Pool);
+        let buffers = store.buffers().map(|(name, _)| Watched::Buffer(name.clone()));
+        claims.chain(nodes).chain(pools).chain(buffers).collect()
     }
 
     async fn tick(&self, ctx: &Ctx, key: &Watched, _: &TickId) -> Result<Next, ControllerError> {
@@ -159,14 +163,17 @@ fn count(ctx: &Ctx, key: &Watched, seen: &Seen, type_: &str, held: &Held) {
 /// The metrics of the kind, and for our own kinds the older ones that name the kind in a label.
 fn metrics_of<'a>(ctx: &'a Ctx, key: &Watched, seen: &Seen) -> Vec<(&'a KindMetrics, Vec<(String, String)>)> {
     let metrics = &ctx.metrics.conditions;
-    let of_kind = |kind: &str| {
-        let labels = vec![("group".to_owned(), "karpenter.sh".to_owned()), ("kind".to_owned(), kind.to_owned())];
+    let of_kind = |group: &str, kind: &str| {
+        let labels = vec![("group".to_owned(), group.to_owned()), ("kind".to_owned(), kind.to_owned())];
         (&metrics.any, labels)
     };
     match key {
-        Watched::Claim(_) => vec![(&metrics.claims, seen.labels.clone()), of_kind("NodeClaim")],
+        Watched::Claim(_) => vec![(&metrics.claims, seen.labels.clone()), of_kind("karpenter.sh", "NodeClaim")],
         Watched::Node(_) => vec![(&metrics.nodes, seen.labels.clone())],
-        Watched::Pool(_) => vec![(&metrics.pools, seen.labels.clone()), of_kind("NodePool")],
+        Watched::Pool(_) => vec![(&metrics.pools, seen.labels.clone()), of_kind("karpenter.sh", "NodePool")],
+        Watched::Buffer(_) => {
+            vec![(&metrics.buffers, seen.labels.clone()), of_kind("autoscaling.x-k8s.io", "CapacityBuffer")]
+        }
     }
 }
 
@@ -188,6 +195,11 @@ fn look(store: &Store, key: &Watched) -> Option<Seen> {
             let pool = store.node_pool(name)?;
             let conditions = pool.status.iter().flat_map(|status| &status.conditions).map(of_ours).collect();
             Some(Seen { conditions, ..seen(pool.object_ref(&()), &pool.metadata, Vec::new()) })
+        }
+        Watched::Buffer(name) => {
+            let buffer = store.buffer(name)?;
+            let conditions = buffer.status.iter().flat_map(|status| &status.conditions).map(of_ours).collect();
+            Some(Seen { conditions, ..seen(buffer.object_ref(&()), &buffer.metadata, Vec::new()) })
         }
         Watched::Node(name) => {
             let node = store.node(name)?;

@@ -88,6 +88,11 @@ impl TickId {
         Self(rng.uuid())
     }
 
+    /// One that was drawn by a process before us.
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -164,7 +169,7 @@ async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, st
 }
 
 /// Waits until everything was listed once, which then holds for good. Says whether it came to that before the stop.
-async fn all_listed(ctx: &Ctx, stop: &Stop) -> bool {
+pub(crate) async fn all_listed(ctx: &Ctx, stop: &Stop) -> bool {
     while !ctx.store().is_synced() {
         tokio::select! {
             biased;
@@ -210,21 +215,35 @@ fn answer(end: Result<Next, ControllerError>, after_gone: Next, span: &tracing::
     }
 }
 
-/// Runs a loop of the provider's own: round after round, and after a failure later and later.
+/// Runs a loop of the provider's own.
 pub(crate) async fn run_provider_duty(ctx: &Ctx, duty: &provider::Duty, stop: &Stop) -> Result<(), RuntimeError> {
+    rounds(ctx, duty.name, || duty.round(), stop).await
+}
+
+/// Round after round, and after a failure later and later. A round waits by itself while there is nothing to do.
+pub(crate) async fn rounds<E, F>(
+    ctx: &Ctx,
+    name: &'static str,
+    round: impl Fn() -> F,
+    stop: &Stop,
+) -> Result<(), RuntimeError>
+where
+    E: std::error::Error + 'static,
+    F: Future<Output = Result<(), E>>,
+{
     let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-    let mut retry = runtime::backoff::Retry::new(backoff, ctx.rng.fork(duty.name));
+    let mut retry = runtime::backoff::Retry::new(backoff, ctx.rng.fork(name));
     loop {
         let round = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            round = duty.round() => round,
+            round = round() => round,
         };
         let Err(error) = round else {
             retry.succeeded();
             continue;
         };
-        tracing::warn!(duty = duty.name, error = with_causes(&error), "will try again");
+        tracing::warn!(duty = name, error = with_causes(&error), "will try again");
         tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),

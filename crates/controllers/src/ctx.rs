@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use api::labels::annotations::DO_NOT_DISRUPT;
 use cluster::lower::Oddity;
 use cluster::lower::node::NodeClasses;
+use cluster::record::{Choice, Decision, Journal, Origin};
 use cluster::{Change, Milestone, News, Step, Store};
 use jiff::Timestamp;
 use kube::Client;
@@ -15,6 +16,7 @@ use provider::metered::Metered;
 use runtime::{Clock, Compute, Recorder, Rng};
 
 use crate::apis::Apis;
+use crate::buffers::Rooms;
 use crate::catalogs::Catalogs;
 use crate::controller::TickId;
 use crate::events;
@@ -40,6 +42,8 @@ pub struct Ctx {
     pub apis: Apis,
     pub(crate) wakers: Wakers,
     pub(crate) catalogs: Catalogs,
+    /// Whether buffers have their room, as the last plan found it.
+    pub(crate) rooms: Rooms,
     store: Mutex<Store>,
 }
 
@@ -60,8 +64,23 @@ impl Ctx {
         let Parts { client, clock, cloud, recorder, metrics, settings, rng, compute } = parts;
         let store = Store::new(store_settings(&settings, &cloud), instant(clock.now()));
         let (wakers, health, apis) = (Wakers::default(), RegistrationHealth::default(), Apis::default());
-        let (catalogs, store) = (Catalogs::default(), Mutex::new(store));
-        Self { client, clock, cloud, recorder, metrics, settings, rng, compute, health, apis, wakers, catalogs, store }
+        let (catalogs, rooms, store) = (Catalogs::default(), Rooms::default(), Mutex::new(store));
+        Self {
+            client,
+            clock,
+            cloud,
+            recorder,
+            metrics,
+            settings,
+            rng,
+            compute,
+            health,
+            apis,
+            wakers,
+            catalogs,
+            rooms,
+            store,
+        }
     }
 
     /// The time for what is written into objects.
@@ -90,6 +109,21 @@ impl Ctx {
     /// A name for one look at one key, the same in logs, events and annotations.
     pub fn tick_id(&self) -> TickId {
         TickId::draw(&self.rng)
+    }
+
+    /// Writes down all that duties are told and all that they decide. Call it before anything runs.
+    pub fn start_recording(&self, journal: Journal, origin: Origin) {
+        self.store().record(journal, origin);
+    }
+
+    /// Notes a decision for those who want to see it made again. Without a recording it is not even put into words.
+    pub(crate) fn record(&self, id: &TickId, choice: impl FnOnce() -> Choice) {
+        if !self.store().is_recording() {
+            return;
+        }
+        let decision = Decision::new(id.as_str(), choice());
+        let now = self.now();
+        self.store().note_decision(decision, now);
     }
 
     pub(crate) fn shared_store(&self) -> &Mutex<Store> {

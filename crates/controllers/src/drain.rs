@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use api::NodeClaim;
 use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
-use api::labels::{EXCLUDE_BALANCERS, TERMINATION_FINALIZER, taints};
+use api::labels::{EXCLUDE_BALANCERS, TERMINATION_FINALIZER};
 use cluster::lower::claim::{deadline_of, is_ready};
 use cluster::{Duty, Store};
 use engine::drain::{Drain, Holdup, Leaving, NodeStep, Volumes, next_step};
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use model::ids::NodeName;
 use model::time::Instant;
@@ -34,7 +34,7 @@ use crate::error::{ControllerError, Doing};
 use crate::lifecycle::{ASK_AGAIN, INSTANCE_TERMINATING};
 use crate::metrics::ByPool;
 use crate::settings::{Settings, Workers};
-use crate::{events, write};
+use crate::{disrupted, events, write};
 
 const DRAINED: &str = "Drained";
 const VOLUMES_DETACHED: &str = "VolumesDetached";
@@ -68,10 +68,7 @@ impl Controller for NodeTermination {
     const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(call: &Duty) -> Option<NodeName> {
-        match call {
-            Duty::Node(name) => Some(name.clone()),
-            _ => None,
-        }
+        call.node()
     }
 
     fn first_keys(&self, store: &Store) -> Vec<NodeName> {
@@ -221,22 +218,12 @@ impl Parting {
     /// Keeps pods and the load balancers' traffic from coming.
     async fn close(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
         let mut closed = Node::clone(&self.node);
-        let present = closed.spec.get_or_insert_default().taints.get_or_insert_default();
-        let is_it = |taint: &Taint| taint.key == taints::DISRUPTED && taint.effect == "NoSchedule";
-        let is_new = !present.iter().any(is_it);
-        if is_new {
-            present.retain(|taint| taint.key != taints::DISRUPTED);
-            let (key, effect) = (taints::DISRUPTED.to_owned(), "NoSchedule".to_owned());
-            present.push(Taint { key, effect, ..Taint::default() });
-        }
+        let is_new = disrupted::add_taint(&mut closed);
         closed.labels_mut().entry(EXCLUDE_BALANCERS.to_owned()).or_insert_with(|| "karpenter".to_owned());
         self.node = Arc::new(write::node(ctx, &self.node, &closed).await?);
         if is_new {
             let claim = self.claim.as_ref().map(NodeClaim::name_any);
-            tracing::info!(
-                Node = %self.name(), NodeClaim = claim,
-                taint.Key = taints::DISRUPTED, taint.Value = "", taint.Effect = "NoSchedule", "tainted node"
-            );
+            disrupted::log_tainted(self.name().as_str(), claim.as_deref());
         }
         Ok(())
     }

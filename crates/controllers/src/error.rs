@@ -13,6 +13,9 @@ pub enum ControllerError {
     Cloud { doing: String, source: ProviderError },
     #[error("{doing}")]
     Runtime { doing: String, source: RuntimeError },
+    /// An object asks for what nobody can do. Its author must change it.
+    #[error("{doing}: {problem}")]
+    Unusable { doing: String, problem: String },
     /// Something that we hold for impossible. One tick is lost, the process goes on.
     #[error("{doing}: this should not be possible: {fault}")]
     Invariant { doing: String, fault: String },
@@ -51,7 +54,7 @@ impl ControllerError {
                     Reaction::BackOff
                 }
             },
-            Self::Invariant { .. } => Reaction::WaitForChange,
+            Self::Unusable { .. } | Self::Invariant { .. } => Reaction::WaitForChange,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Reasons, texts and the times within which nothing is repeated are the reference's, because people search and alert on
 //! them. What `model::why` has put into words already is taken as it comes.
 
+pub mod disruption;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use k8s_openapi::api::core::v1::{Node, ObjectReference};
 use kube::Resource;
 use model::ids::{NodeName, PodName};
 use model::pod::Pod;
+use provider::InterruptionKind;
 use runtime::{Note, Rate};
 
 use crate::facts;
@@ -176,6 +178,55 @@ pub fn do_not_disrupt_elapsed(pod: &Pod) -> Note {
     Note::normal(of_pod(pod), "DoNotDisruptGracePeriodElapsed", message.to_owned()).dedupe([pod.uid.as_str()])
 }
 
+/// Where so many nodes are broken that none is repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Epidemic {
+    InPool,
+    InCluster,
+}
+
+pub fn node_repair_blocked(regarding: ObjectReference, epidemic: Epidemic) -> Note {
+    let message = match epidemic {
+        Epidemic::InPool => "more than 20% nodes are unhealthy in the nodepool",
+        // The reference's spelling, by which people search.
+        Epidemic::InCluster => "more then 20% nodes are unhealthy in the cluster",
+    };
+    let uid = uid_of(&regarding);
+    Note::warning(regarding, "NodeRepairBlocked", message.to_owned()).dedupe([uid]).dedupe_for(15 * MINUTE)
+}
+
+/// What the cloud said about a machine, to its claim or its Node.
+pub fn interrupted(regarding: ObjectReference, kind: InterruptionKind) -> Note {
+    let (reason, message) = match kind {
+        InterruptionKind::SpotInterrupted => ("SpotInterrupted", "Spot interruption warning was triggered"),
+        InterruptionKind::RebalanceRecommendation => {
+            ("SpotRebalanceRecommendation", "Spot rebalance recommendation was triggered")
+        }
+        InterruptionKind::ScheduledChange | InterruptionKind::InstanceUnhealthy => {
+            ("InstanceUnhealthy", "An unhealthy warning was triggered for the instance")
+        }
+        InterruptionKind::InstanceStopped => ("InstanceStopping", "Instance is stopping"),
+        InterruptionKind::InstanceTerminated => ("InstanceTerminating", "Instance is terminating"),
+        InterruptionKind::CapacityReservationInterrupted => (
+            "CapacityReservationInstanceInterrupted",
+            "Capacity reservation instance interruption warning was triggered",
+        ),
+    };
+    let (uid, message) = (uid_of(&regarding), message.to_owned());
+    let note = if kind.ends_machine() {
+        Note::warning(regarding, reason, message)
+    } else {
+        Note::normal(regarding, reason, message)
+    };
+    note.dedupe([uid])
+}
+
+pub fn terminating_on_interruption(regarding: ObjectReference) -> Note {
+    let kind = regarding.kind.clone().unwrap_or_default();
+    let (uid, message) = (uid_of(&regarding), format!("Interruption triggered termination for the {kind}"));
+    Note::warning(regarding, "TerminatingOnInterruption", message).dedupe([uid])
+}
+
 /// A condition that has left one status for another.
 #[derive(Clone, Copy, Debug)]
 pub struct ConditionChange<'a> {
@@ -241,7 +292,7 @@ fn name_of(regarding: &ObjectReference) -> String {
 }
 
 /// The first few, and how many more there are.
-fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     let named = names[..names.len().min(MOST_NAMED)].join(", ");
     match names.len().saturating_sub(MOST_NAMED) {
         0 => named,

@@ -10,7 +10,7 @@ use cluster::{Fact, Gone, Key, Kind, Object, Undecodable, feed};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::{DaemonSet, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplate, ReplicationController, Service,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
@@ -40,7 +40,7 @@ fn kinds(ctx: &Ctx) -> Vec<Kind> {
     let is_wanted = |kind: Kind| match kind {
         Kind::KwokNodeClass | Kind::Ec2NodeClass => has_class(kind.as_str()),
         Kind::Service | Kind::ReplicaSet | Kind::StatefulSet | Kind::ReplicationController => has_default_spread,
-        Kind::CapacityBuffer => ctx.settings.gates.capacity_buffer,
+        Kind::CapacityBuffer | Kind::PodTemplate => ctx.settings.gates.capacity_buffer,
         Kind::NodeOverlay => ctx.settings.gates.node_overlay,
         _ => true,
     };
@@ -113,6 +113,7 @@ pub(crate) fn target(kind: Kind) -> Target {
         Kind::StatefulSet => Target::of::<StatefulSet>(),
         Kind::ReplicationController => Target::of::<ReplicationController>(),
         Kind::CapacityBuffer => Target::of::<CapacityBuffer>(),
+        Kind::PodTemplate => Target::of::<PodTemplate>(),
         Kind::NodeOverlay => Target::of::<NodeOverlay>(),
     }
 }

@@ -23,24 +23,33 @@
 //! 7. Tests use `testing::World`: an API server in memory, the simulated cloud on top of it, and a `Ctx` that knows both.
 
 pub mod apis;
+mod buffers;
 mod catalogs;
 mod claims;
 mod conditions;
 pub mod controller;
 pub mod ctx;
+mod disrupt;
+mod disruptable;
 mod disrupted;
 mod drain;
+mod ending;
 pub mod error;
 pub mod events;
 mod facts;
 mod failpoint;
 mod gc;
 mod http;
+mod interruption;
 mod lifecycle;
 pub mod metrics;
+mod overlays;
+mod per_claim;
 pub mod pools;
 mod provision;
+mod repair;
 pub mod settings;
+mod statics;
 #[cfg(test)]
 mod testing;
 mod upkeep;
@@ -55,6 +64,7 @@ use std::time::Duration;
 use runtime::http::Server;
 use runtime::{Election, RuntimeError, Stop, Tasks};
 
+pub use claims::DECISION;
 use controller::Duties;
 pub use controller::{Controller, TickId};
 pub use ctx::Ctx;
@@ -81,7 +91,31 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     let queue = duties.add(drain::EvictionQueue::new(evictions.clone()));
     duties.add(drain::NodeTermination::new(evictions, queue));
     duties.add(gc::Collection);
+    duties.add(disruptable::Disruptable::default());
+    duties.add(disruptable::PodEvents);
+    add_gated(&mut duties, ctx);
+    if ctx.settings.gates.disruption {
+        disrupt::add(&mut duties, ctx);
+    }
     duties
+}
+
+/// Those that an operator has to switch on.
+fn add_gated(duties: &mut Duties, ctx: &Ctx) {
+    let gates = ctx.settings.gates;
+    if gates.node_repair && !provider::CloudProvider::repair_policies(&ctx.cloud).is_empty() {
+        duties.add(repair::Repair);
+    }
+    if gates.static_capacity {
+        duties.add(statics::StaticUp);
+        duties.add(statics::StaticDown);
+    }
+    if gates.capacity_buffer {
+        duties.add(buffers::Buffers);
+    }
+    if gates.node_overlay {
+        duties.add(overlays::Overlays);
+    }
 }
 
 /// How the process meets others: its rivals for the Lease, and those who ask how it is.
@@ -153,6 +187,10 @@ async fn lead(ctx: Arc<Ctx>, work: Work, stop: Stop) -> Result<(), RuntimeError>
             provisioner.run(&ctx, &stop).await;
             Ok::<(), RuntimeError>(())
         });
+    }
+    {
+        let (ctx, stop) = (ctx.clone(), tasks.stop());
+        tasks.spawn(interruption::NAME, async move { interruption::run(&ctx, &stop).await });
     }
     for duty in provider::CloudProvider::duties(&ctx.cloud) {
         let (ctx, stop) = (ctx.clone(), tasks.stop());

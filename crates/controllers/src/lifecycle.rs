@@ -62,10 +62,7 @@ impl Controller for Lifecycle {
     const NEEDS_ALL_LISTED: bool = true;
 
     fn wakes_for(call: &Duty) -> Option<NodeName> {
-        match call {
-            Duty::Claim(name) => Some(name.clone()),
-            _ => None,
-        }
+        call.claim()
     }
 
     fn first_keys(&self, store: &Store) -> Vec<NodeName> {

@@ -6,6 +6,7 @@
 
 mod book;
 mod conditions;
+mod disruption;
 pub mod labels;
 mod state;
 #[cfg(test)]
@@ -24,7 +25,9 @@ use crate::ctx::Ctx;
 use book::Book;
 pub use book::{Buckets, Counters, Entry, Gauges, Histograms, LabelSet};
 pub use conditions::{ConditionMetrics, KindMetrics, OpenLabels};
+pub use disruption::DisruptionMetrics;
 pub use labels::*;
+pub(crate) use state::unpriced;
 
 /// From five milliseconds to ten minutes.
 const DURATIONS: &[f64] = &[
@@ -73,6 +76,7 @@ pub struct Metrics {
     pub claims_created: Counters<ClaimCreated>,
     pub claims_terminated: Counters<ClaimTerminated>,
     pub claims_disrupted: Counters<Disrupted>,
+    pub claims_unhealthy_disrupted: Counters<UnhealthyDisrupted>,
     pub claims_termination_duration: Histograms<ByPool>,
     pub claims_instance_termination_duration: Histograms<ByPool>,
     pub nodes_created: Counters<NodeCounted>,
@@ -101,7 +105,9 @@ pub struct Metrics {
     pub reconciling: Gauges<ByController>,
     pub reconciling_most: Gauges<ByController>,
     pub leader: Gauges<LeaseHeld>,
+    pub cost_errors: Counters<ByPool>,
     pub conditions: ConditionMetrics,
+    pub disruption: DisruptionMetrics,
     cloud_duration: Histograms<CloudCall>,
     cloud_errors: Counters<CloudError>,
     registry: Registry,
@@ -118,6 +124,10 @@ impl Default for Metrics {
             claims_created: book.counters("karpenter_nodeclaims_created_total", "Claims made, by why."),
             claims_terminated: book.counters("karpenter_nodeclaims_terminated_total", "Claims whose machine is gone."),
             claims_disrupted: book.counters("karpenter_nodeclaims_disrupted_total", "Claims given up, by why."),
+            claims_unhealthy_disrupted: book.counters(
+                "karpenter_nodeclaims_unhealthy_disrupted_total",
+                "Claims given up because their node was broken, by what was wrong with it.",
+            ),
             claims_termination_duration: book.histograms(
                 "karpenter_nodeclaims_termination_duration_seconds",
                 "From the deletion of a claim to its end.",
@@ -205,10 +215,15 @@ impl Default for Metrics {
                 "controller_runtime_max_concurrent_reconciles",
                 "How many ticks of a duty may be under way at once.",
             ),
+            cost_errors: book.counters(
+                "karpenter_nodepools_cost_tracker_errors_total",
+                "Machines of a pool whose price nobody knows.",
+            ),
             leader: book.gauges("leader_election_master_status", "Whether we hold the Lease."),
             cloud_duration: book.histograms(DURATION_METRIC, "How long calls to the cloud took.", CALLS),
             cloud_errors: book.counters(ERRORS_METRIC, "Calls to the cloud that failed."),
             conditions: ConditionMetrics::new(&mut book),
+            disruption: DisruptionMetrics::new(&mut book),
             registry: book.registry,
             summaries: book.summaries,
             entries: book.entries,

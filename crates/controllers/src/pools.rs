@@ -19,20 +19,18 @@ use std::time::Duration;
 use api::NodePool;
 use api::validate::{self, Problem};
 use cluster::{Duty, Store};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use model::ids::{PoolName, Uid};
 use model::pool::Pool;
 use runtime::Next;
-use runtime::patch::merge_patch;
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::controller::{About, Controller, TickId};
 use crate::ctx::Ctx;
-use crate::error::{ControllerError, Doing};
+use crate::error::ControllerError;
 use crate::events;
 use crate::settings::{Settings, Workers};
+use crate::write::{self, Statuses};
 pub(crate) use readiness::class_of;
 use status::Seen;
 
@@ -55,10 +53,7 @@ impl Controller for Pools {
     const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodePool" });
 
     fn wakes_for(call: &Duty) -> Option<PoolName> {
-        match call {
-            Duty::Pool(name) => Some(name.clone()),
-            _ => None,
-        }
+        call.pool()
     }
 
     fn first_keys(&self, store: &Store) -> Vec<PoolName> {
@@ -130,17 +125,8 @@ impl Pools {
         if after == before && pool.status.is_some() {
             return Ok(());
         }
-        let (from, to) = (json!(pool.status.as_ref().map_or_else(|| json!({}), |status| json!(status))), json!(after));
-        let Some(change) = merge_patch(&from, &to) else { return Ok(()) };
-        // Conditions are a list that is replaced as a whole, so nobody may have written to it since.
-        let patch = json!({"metadata": {"resourceVersion": pool.resource_version()}, "status": change});
         let api: Api<NodePool> = Api::all(ctx.client.clone());
-        let written = api
-            .patch_status(name.as_str(), &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .doing(format!("writing the status of nodepool {name}"))?;
-        ctx.tell(|store, now| store.apply(written, now));
-        Ok(())
+        write::status(ctx, &api, pool, Statuses { before: pool.status.as_ref(), after: &after }).await
     }
 }
 

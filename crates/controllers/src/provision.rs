@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use api::NodePool;
 use cluster::Duty;
+use cluster::record::{self, ProvisioningQuestion};
 use cluster::store::Batch;
 use engine::solve::{Catalogue, Question, solve_with};
 use model::ids::{PodName, PoolName};
@@ -186,6 +187,11 @@ impl Provisioner {
             }
         };
         let (plan, catalogue) = plan.doing("planning")?;
+        ctx.record(id, || {
+            // A plan that was cut short is had again by its steps.
+            let effort = if cancel.is_cancelled() { plan.steps } else { effort };
+            record::provisioning(ProvisioningQuestion { pods: batch.pods().count(), expects_more, effort }, &plan)
+        });
         self.catalogue = Some(catalogue);
         self.measure(plan.steps, start.elapsed());
         Ok(plan)

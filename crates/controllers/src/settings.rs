@@ -22,6 +22,8 @@ pub use gates::Gates;
 pub use scale::{Workers, scaled_rate};
 
 const CPU_REQUESTS: u32 = 1000;
+const CONSOLIDATION_PAYBACK: Duration = Duration::from_secs(24 * 60 * 60);
+const POD_MOVE_COOLDOWN: Duration = Duration::from_secs(5 * 60);
 const NOMINATION_LEAST: Duration = Duration::from_secs(10);
 
 /// Everything that can be chosen, as plain values.
@@ -45,6 +47,10 @@ pub struct Settings {
     pub batch_max: Duration,
     pub batch_idle: Duration,
     pub policy: SchedulingPolicy,
+    /// A consolidation must have saved what it costs after this time. Decision 0052.
+    pub consolidation_payback: Duration,
+    /// A pod that was moved is not moved again for so long, to save money.
+    pub pod_move_cooldown: Duration,
     pub gates: Gates,
     /// Spreads for pods that name none.
     pub default_spread: Vec<TopologySpreadConstraint>,
@@ -134,6 +140,8 @@ impl Settings {
                 uses_reservations: gates.reserved_capacity,
                 ..SchedulingPolicy::default()
             },
+            consolidation_payback: flags.consolidation_payback.map_or(CONSOLIDATION_PAYBACK, api::Duration::to_std),
+            pod_move_cooldown: flags.pod_move_cooldown.map_or(POD_MOVE_COOLDOWN, api::Duration::to_std),
             gates,
             default_spread: spread::parse(flags.scheduler_config.as_deref().unwrap_or_default())
                 .map_err(|problem| SettingsError { flag: "scheduler-config", problem })?,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 pub(crate) use apiserver::{ApiServer, Trouble};
 pub(crate) use cloud::Scripted;
-pub(crate) use objects::{merged, node_class, node_pool, pending_pod, pod_on};
+pub(crate) use objects::{machine, merged, node_class, node_pool, pending_pod, pod_on};
 
 use crate::controller::{Controller, Duties, TickId};
 use crate::ctx::{Ctx, Parts};
@@ -49,8 +49,12 @@ impl World {
 
     /// With a cloud that does what a test says.
     pub(crate) fn scripted() -> (Self, Scripted) {
+        Self::scripted_with(Settings::default())
+    }
+
+    pub(crate) fn scripted_with(settings: Settings) -> (Self, Scripted) {
         let mut scripted = None;
-        let world = Self::around(Settings::default(), Assortment::Menu(Menu::generated()), |kwok| {
+        let world = Self::around(settings, Assortment::Menu(Menu::generated()), |kwok| {
             let cloud = Scripted::new(kwok);
             scripted = Some(cloud.clone());
             Arc::new(cloud)
@@ -155,6 +159,26 @@ impl World {
     pub(crate) async fn run_and_die(&self, time: Duration) {
         let process = crate::run(self.ctx.clone(), crate::Front::default(), Stop::new());
         assert!(tokio::time::timeout(time, process).await.is_err(), "it ended by itself");
+    }
+
+    /// Puts a claim of a pool and its Node, each changed as a merge patch would.
+    pub(crate) fn put_machine(&self, name: &str, pool: &str, claim_change: Value, node_change: Value) {
+        let [claim, node] = machine(name, pool);
+        self.put(merged(claim, claim_change));
+        self.put(merged(node, node_change));
+    }
+
+    /// Status, reason and message of a claim's condition; nothing when it is not there.
+    pub(crate) fn condition(&self, kind: &str, name: &str, type_: &str) -> Option<[String; 3]> {
+        let object = self.server.get(kind, name).unwrap();
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let found = conditions.into_iter().find(|condition| condition["type"] == type_)?;
+        Some(["status", "reason", "message"].map(|field| found[field].as_str().unwrap_or_default().to_owned()))
+    }
+
+    /// Whether a line stands among the metrics.
+    pub(crate) fn counted(&self, line: &str) -> bool {
+        self.ctx.metrics.encode().lines().any(|found| found == line)
     }
 
     /// Writes the events that were published since, for tests that do not run the process, and gives back all there are.

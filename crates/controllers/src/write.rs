@@ -63,6 +63,35 @@ pub(crate) async fn node(ctx: &Ctx, before: &Node, after: &Node) -> Result<Node,
     Ok(node)
 }
 
+/// Writes what of a status differs from the one that was read, if anything does, and tells the store.
+pub(crate) async fn status<K, S>(
+    ctx: &Ctx,
+    api: &Api<K>,
+    read: &K,
+    statuses: Statuses<'_, S>,
+) -> Result<(), ControllerError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Into<Object>,
+    S: Serialize,
+{
+    let (name, kind) = (read.name_any(), K::kind(&()).to_lowercase());
+    let before = statuses.before.map_or_else(|| Ok(json!({})), document)?;
+    let Some(change) = merge_patch(&before, &document(statuses.after)?) else { return Ok(()) };
+    // Conditions are a list that is replaced as a whole, so nobody may have written to it since.
+    let mut patch = json!({"status": change});
+    lock(&mut patch, read);
+    let answer = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    catch_up(ctx, api, &name, &answer).await?;
+    tell(ctx, answer.doing(format!("writing the status of {kind} {name}"))?);
+    Ok(())
+}
+
+/// A status as it was read, and as it shall be.
+pub(crate) struct Statuses<'a, S> {
+    pub(crate) before: Option<&'a S>,
+    pub(crate) after: &'a S,
+}
+
 /// Asks for the end of a claim or a Node, and of no other that may bear its name by now. One that is gone is fine.
 pub(crate) async fn delete<K>(ctx: &Ctx, object: &K) -> Result<(), ControllerError>
 where

@@ -25,3 +25,21 @@ async fn the_cloud_is_asked_when_a_pool_or_its_class_changes_and_by_the_clock_bu
     tokio::time::advance(ROUND).await;
     assert_eq!(look().await, 4);
 }
+
+// 02/NP10
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_price_nobody_knows_is_counted_once() {
+    let (world, _) = World::scripted();
+    world.put(node_class("default"));
+    world.put(node_pool("a"));
+    let withdrawn = json!({"metadata": {"labels": {"node.kubernetes.io/instance-type": "withdrawn"}}});
+    world.put_machine("known", "a", json!({}), json!({}));
+    world.put_machine("odd", "a", withdrawn.clone(), withdrawn);
+    let keeper = CatalogKeeper::default();
+    for _ in 0..2 {
+        world.sync();
+        keeper.tick(&world.ctx, &(), &world.id()).await.unwrap();
+        tokio::time::advance(ROUND).await;
+    }
+    assert!(world.counted("karpenter_nodepools_cost_tracker_errors_total{nodepool=\"a\"} 1"));
+}

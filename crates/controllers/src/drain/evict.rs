@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use api::conditions::Condition;
 use k8s_openapi::api::core::v1::Pod as WirePod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::queue::Entry;
 use crate::ctx::{Ctx, timestamp};
+use crate::disrupted::disruption_reason;
 use crate::error::{ControllerError, Doing};
 use crate::events;
 use crate::metrics::{DrainReason, EvictionCode};
@@ -96,9 +96,7 @@ fn reason_of(ctx: &Ctx, entry: &Entry) -> String {
     let machine = store.machines().get(&entry.node);
     let claim = machine.and_then(|machine| machine.claim.as_ref()).and_then(|name| store.claim(name));
     let Some(claim) = claim else { return String::new() };
-    let conditions = claim.status.iter().flat_map(|status| &status.conditions);
-    let is_why = |condition: &&Condition| condition.type_ == "DisruptionReason" && condition.is_true();
-    let reason = conditions.into_iter().find(is_why).map(|condition| condition.reason.clone());
+    let reason = disruption_reason(claim).map(|condition| condition.reason.clone());
     reason.unwrap_or_else(|| "Forceful Termination".to_owned())
 }
 

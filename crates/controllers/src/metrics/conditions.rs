@@ -20,6 +20,7 @@ pub struct ConditionMetrics {
     pub claims: KindMetrics,
     pub nodes: KindMetrics,
     pub pools: KindMetrics,
+    pub buffers: KindMetrics,
     /// The reference's older names, without the kind in them.
     pub any: KindMetrics,
 }
@@ -60,6 +61,15 @@ impl ConditionMetrics {
                     "operator_nodepool_status_condition_transition_seconds",
                     "operator_nodepool_status_condition_transitions_total",
                     "operator_nodepool_termination_duration_seconds",
+                ],
+                &[],
+            ),
+            buffers: KindMetrics::new(
+                book,
+                [
+                    "operator_capacitybuffer_status_condition_transition_seconds",
+                    "operator_capacitybuffer_status_condition_transitions_total",
+                    "operator_capacitybuffer_termination_duration_seconds",
                 ],
                 &[],
             ),

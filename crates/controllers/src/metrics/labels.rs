@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use provider::InterruptionKind;
 
 use super::book::LabelSet;
 
@@ -71,6 +72,14 @@ words! {
         NodeClassNotReady = "nodeclass_not_ready",
         LaunchTimeout = "launch_timeout",
         RegistrationTimeout = "registration_timeout",
+        /// The cloud takes its machine away.
+        SpotInterrupted = "spot_interrupted",
+        RebalanceRecommendation = "rebalance_recommendation",
+        ScheduledChange = "scheduled_change",
+        InstanceStopped = "instance_stopped",
+        InstanceTerminated = "instance_terminated",
+        CapacityReservationInterrupted = "capacity_reservation_interrupted",
+        InstanceUnhealthy = "instance_unhealthy",
     }
     /// How much time a claim's pods get when it goes.
     TerminationMode {
@@ -88,6 +97,16 @@ words! {
         WhenEmptyOrUnderutilized = "when_empty_or_underutilized",
         Balanced = "balanced",
     }
+    /// What a command does with its nodes.
+    DisruptionDecision {
+        Delete = "delete",
+        Replace = "replace",
+    }
+    /// What consolidation thinks of a move.
+    MoveDecision {
+        Approved = "approved",
+        Rejected = "rejected",
+    }
     /// How a tick of a duty ended, in the framework's words.
     TickResult {
         Success = "success",
@@ -99,6 +118,20 @@ words! {
     SchedulingController {
         Provisioner = "provisioner",
         Disruption = "disruption",
+    }
+}
+
+impl From<InterruptionKind> for DisruptedReason {
+    fn from(kind: InterruptionKind) -> Self {
+        match kind {
+            InterruptionKind::SpotInterrupted => Self::SpotInterrupted,
+            InterruptionKind::RebalanceRecommendation => Self::RebalanceRecommendation,
+            InterruptionKind::ScheduledChange => Self::ScheduledChange,
+            InterruptionKind::InstanceStopped => Self::InstanceStopped,
+            InterruptionKind::InstanceTerminated => Self::InstanceTerminated,
+            InterruptionKind::CapacityReservationInterrupted => Self::CapacityReservationInterrupted,
+            InterruptionKind::InstanceUnhealthy => Self::InstanceUnhealthy,
+        }
     }
 }
 
@@ -114,6 +147,7 @@ label_sets! {
         consolidation_policy: ConsolidationPolicy,
         termination_mode: TerminationMode,
     }
+    UnhealthyDisrupted { condition: String, nodepool: String, capacity_type: String, image_id: String, }
     ByPool { nodepool: String, }
     NodeCounted { nodepool: String, zone: String, }
     EvictionCode { code: String, }
@@ -131,6 +165,20 @@ label_sets! {
     SchedulingPass { controller: SchedulingController, scheduling_id: String, }
     /// A zone's name, or `flexible`, or `none`.
     EffectiveZone { controller: SchedulingController, zone: String, }
+    /// How a command was found.
+    ByMethod { reason: DisruptedReason, consolidation_type: &'static str, }
+    ByDecision { decision: DisruptionDecision, reason: DisruptedReason, consolidation_type: &'static str, }
+    ByPoolDecision {
+        nodepool: String,
+        decision: DisruptionDecision,
+        reason: DisruptedReason,
+        consolidation_type: &'static str,
+    }
+    ByReason { reason: DisruptedReason, }
+    ByPoolReason { nodepool: String, reason: DisruptedReason, }
+    ByConsolidation { consolidation_type: &'static str, }
+    /// A move that was thought about, by the pool that it is about and the policy's name in the API.
+    Moved { decision: MoveDecision, nodepool: String, policy: &'static str, }
     ByController { controller: &'static str, }
     Reconciled { controller: &'static str, result: TickResult, }
     LeaseHeld { name: String, }

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cluster::Store;
+use model::ids::{NodeName, PoolName};
 use model::resources::{Resource, Resources};
 use model::time::Instant;
 use runtime::metrics::{Sample, write_family};
@@ -45,6 +46,11 @@ impl Gauge {
     fn push(&mut self, labels: Labels, value: f64) {
         self.samples.push((labels, value));
     }
+}
+
+/// Machines whose price nobody knows, with their pools.
+pub(crate) fn unpriced(store: &Store) -> BTreeMap<NodeName, PoolName> {
+    pools::unpriced(store)
 }
 
 /// Everything as scrapers read it.

@@ -46,6 +46,7 @@ fn class(ready: Option<&str>) -> NodeClass {
         is_deleting: false,
         ready: ready.map(|status| serde_json::from_value(condition(READY, status, 7)).unwrap()),
         hash: None,
+        revision: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::Duty;
 use futures::StreamExt;
 use futures::stream;
 use model::ids::{NodeName, PodName};
@@ -10,6 +11,7 @@ use model::pool::BrokenLimit;
 use runtime::error::with_causes;
 
 use super::{Look, limits};
+use crate::buffers::judged;
 use crate::claims::{self, Planned};
 use crate::controller::TickId;
 use crate::ctx::Ctx;
@@ -149,4 +151,8 @@ fn count_buffered(ctx: &Ctx, look: &Look, plan: &Plan) {
         }
     }
     ctx.store().set_buffered(counts);
+    let rooms = judged(look.batch.buffered.iter().map(|pod| &**pod), plan);
+    for buffer in ctx.rooms.note(rooms) {
+        ctx.wakers.wake(&Duty::Buffer(buffer));
+    }
 }

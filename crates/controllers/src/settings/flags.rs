@@ -82,6 +82,12 @@ flags! {
         /// What minValues of pools are worth: Strict or BestEffort [default: Strict].
         #[arg(value_name = "POLICY")]
         min_values_policy: String,
+        /// Within this time the saving of a consolidation must have paid for what it disturbs [default: 24h].
+        #[arg(value_name = "DURATION")]
+        consolidation_payback: api::Duration,
+        /// A pod that was moved is not moved again for so long in order to save money [default: 5m].
+        #[arg(value_name = "DURATION")]
+        pod_move_cooldown: api::Duration,
         /// Features to switch on or off, such as NodeRepair=true,ReservedCapacity=false.
         #[arg(value_name = "LIST")]
         feature_gates: String,

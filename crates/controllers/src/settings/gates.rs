@@ -1,6 +1,6 @@
 //! Features that are switched one by one.
 
-/// What is on. The names are the reference's.
+/// What is on. The names are the reference's, but for those of ours that say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gates {
     pub node_repair: bool,
@@ -9,6 +9,8 @@ pub struct Gates {
     pub node_overlay: bool,
     pub static_capacity: bool,
     pub capacity_buffer: bool,
+    /// Ours: nodes are removed, replaced and merged. Off until it is as good as the rest; the reference always does it.
+    pub disruption: bool,
 }
 
 impl Default for Gates {
@@ -20,6 +22,7 @@ impl Default for Gates {
             node_overlay: false,
             static_capacity: false,
             capacity_buffer: false,
+            disruption: false,
         }
     }
 }
@@ -43,20 +46,7 @@ impl Gates {
                 None => warnings.push(format!("the feature gate {name} is unknown and ignored")),
             }
         }
-        let idle = gates.without_effect();
-        warnings.extend(idle.map(|name| format!("the feature gate {name} is on and has no effect yet")));
         Ok((gates, warnings))
-    }
-
-    /// What is on although nothing here does it yet.
-    fn without_effect(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let gates = [
-            ("NodeRepair", self.node_repair),
-            ("SpotToSpotConsolidation", self.spot_to_spot_consolidation),
-            ("StaticCapacity", self.static_capacity),
-            ("CapacityBuffer", self.capacity_buffer),
-        ];
-        gates.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name)
     }
 
     fn gate(&mut self, name: &str) -> Option<&mut bool> {
@@ -67,6 +57,7 @@ impl Gates {
             "NodeOverlay" => Some(&mut self.node_overlay),
             "StaticCapacity" => Some(&mut self.static_capacity),
             "CapacityBuffer" => Some(&mut self.capacity_buffer),
+            "Disruption" => Some(&mut self.disruption),
             _ => None,
         }
     }

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 const PAGE: usize = 7;
 
 /// Every kind that is served: kind, API version, plural, whether it has namespaces.
-const KINDS: [(&str, &str, &str, bool); 25] = [
+const KINDS: [(&str, &str, &str, bool); 27] = [
     ("Pod", "v1", "pods", true),
     ("Node", "v1", "nodes", false),
     ("Event", "v1", "events", true),
@@ -30,6 +30,8 @@ const KINDS: [(&str, &str, &str, bool); 25] = [
     ("ReplicationController", "v1", "replicationcontrollers", true),
     ("PersistentVolume", "v1", "persistentvolumes", false),
     ("PersistentVolumeClaim", "v1", "persistentvolumeclaims", true),
+    ("PodTemplate", "v1", "podtemplates", true),
+    ("Deployment", "apps/v1", "deployments", true),
     ("DaemonSet", "apps/v1", "daemonsets", true),
     ("ReplicaSet", "apps/v1", "replicasets", true),
     ("StatefulSet", "apps/v1", "statefulsets", true),

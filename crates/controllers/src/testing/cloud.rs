@@ -8,8 +8,8 @@ use api::NodeClaim;
 use api::nodepool::NodeClassReference;
 use provider::kwok::Kwok;
 use provider::{
-    Answer, Catalog, CloudProvider, DriftReasons, Duty, Instance, LabelKeys, NodeClassKind, ProviderError, ProviderId,
-    RegistrationHook, RepairPolicy, Termination,
+    Answer, Catalog, CloudProvider, DriftReasons, Duty, Instance, Interruption, LabelKeys, NodeClassKind,
+    ProviderError, ProviderId, RegistrationHook, RepairPolicy, Termination,
 };
 
 /// Copies are one and the same.
@@ -31,6 +31,16 @@ pub(crate) struct Script {
     /// How long a list is under way once it was made.
     pub(crate) list_takes: Duration,
     pub(crate) launch_timeout: Option<Duration>,
+    /// Why machines have drifted, by claim, and how long it takes to find that out.
+    pub(crate) drifted: DriftReasons,
+    pub(crate) drift_takes: Duration,
+    pub(crate) drift_fails: VecDeque<ProviderError>,
+    /// How many claims each call asked about.
+    pub(crate) drift_asked: Vec<usize>,
+    /// Classes that the cloud has no answer about.
+    pub(crate) silent: Vec<String>,
+    /// What was not acknowledged yet.
+    pub(crate) notices: Vec<Interruption>,
     pub(crate) calls: Vec<String>,
 }
 
@@ -68,6 +78,10 @@ impl CloudProvider for Scripted {
 
     fn catalog<'a>(&'a self, class: &'a NodeClassReference) -> Answer<'a, Catalog> {
         self.note("catalog");
+        if self.script().silent.contains(&class.name) {
+            let error = ProviderError::Unavailable { doing: "asking".to_owned(), source: None };
+            return Box::pin(async move { Err(error) });
+        }
         self.inner.catalog(class)
     }
 
@@ -118,7 +132,18 @@ impl CloudProvider for Scripted {
     }
 
     fn drift<'a>(&'a self, claims: &'a [&'a NodeClaim]) -> Answer<'a, DriftReasons> {
-        self.inner.drift(claims)
+        self.note("drift");
+        let names: Vec<String> = claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
+        Box::pin(async move {
+            let takes = self.script().drift_takes;
+            tokio::time::sleep(takes).await;
+            let mut script = self.script();
+            script.drift_asked.push(names.len());
+            match script.drift_fails.pop_front() {
+                Some(error) => Err(error),
+                None => Ok(script.drifted.clone().into_iter().filter(|(name, _)| names.contains(name)).collect()),
+            }
+        })
     }
 
     fn repair_policies(&self) -> &[RepairPolicy] {
@@ -127,6 +152,24 @@ impl CloudProvider for Scripted {
 
     fn registration_hooks(&self) -> Vec<Arc<dyn RegistrationHook>> {
         self.script().hooks.clone()
+    }
+
+    fn interruptions(&self) -> Answer<'_, Vec<Interruption>> {
+        Box::pin(async move {
+            loop {
+                let notices = self.script().notices.clone();
+                if !notices.is_empty() {
+                    return Ok(notices);
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        })
+    }
+
+    fn acknowledge<'a>(&'a self, handled: &'a [Interruption]) -> Answer<'a, ()> {
+        self.note("acknowledge");
+        self.script().notices.retain(|notice| !handled.contains(notice));
+        Box::pin(async { Ok(()) })
     }
 
     fn launch_timeout(&self) -> Duration {

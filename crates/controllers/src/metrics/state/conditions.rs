@@ -45,62 +45,32 @@ struct Kind {
     ending: Gauge,
 }
 
+/// The gauges about all kinds.
+struct Kinds {
+    claims: Kind,
+    nodes: Kind,
+    pools: Kind,
+    buffers: Kind,
+    /// The reference's older names, without the kind in them.
+    any: Kind,
+}
+
 pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
-    let kind = |[count, since, ending]: [&'static str; 3], labels, short| Kind {
-        count: Gauge::new(count, COUNT, labels),
-        since: Gauge::new(since, SINCE, labels),
-        ending: Gauge::new(ending, ENDING, short),
-    };
-    let mut claims = kind(
-        [
-            "operator_nodeclaim_status_condition_count",
-            "operator_nodeclaim_status_condition_current_status_seconds",
-            "operator_nodeclaim_termination_current_time_seconds",
-        ],
-        CLAIM,
-        &["namespace", "name", "(the NodeClass's label)", "karpenter_sh_nodepool"],
-    );
-    let mut nodes = kind(
-        [
-            "operator_node_status_condition_count",
-            "operator_node_status_condition_current_status_seconds",
-            "operator_node_termination_current_time_seconds",
-        ],
-        NODE,
-        &["namespace", "name", "(the NodeClass's label)", "karpenter_sh_nodepool", "karpenter_sh_initialized"],
-    );
-    let mut pools = kind(
-        [
-            "operator_nodepool_status_condition_count",
-            "operator_nodepool_status_condition_current_status_seconds",
-            "operator_nodepool_termination_current_time_seconds",
-        ],
-        COMMON,
-        &["namespace", "name"],
-    );
-    // The reference's older names, without the kind in them.
-    let mut any = kind(
-        [
-            "operator_status_condition_count",
-            "operator_status_condition_current_status_seconds",
-            "operator_termination_current_time_seconds",
-        ],
-        ANY,
-        &["namespace", "name", "group", "kind"],
-    );
-    let now = crate::ctx::timestamp(now);
+    let (mut kinds, now) = (Kinds::new(), crate::ctx::timestamp(now));
     for claim in store.claims().values() {
         let held = claim.status.iter().flat_map(|status| &status.conditions).map(of_ours);
-        let extra = with_class(store, &claim.metadata);
-        let twin = vec![tag("group", "karpenter.sh"), tag("kind", "NodeClaim")];
-        claims.push(&claim.metadata, held.clone(), &extra, now);
-        any.push(&claim.metadata, held, &twin, now);
+        kinds.claims.push(&claim.metadata, held.clone(), &with_class(store, &claim.metadata), now);
+        kinds.any.push(&claim.metadata, held, &twin("karpenter.sh", "NodeClaim"), now);
     }
     for pool in store.node_pools().values() {
         let held = pool.status.iter().flat_map(|status| &status.conditions).map(of_ours);
-        let twin = vec![tag("group", "karpenter.sh"), tag("kind", "NodePool")];
-        pools.push(&pool.metadata, held.clone(), &Vec::new(), now);
-        any.push(&pool.metadata, held, &twin, now);
+        kinds.pools.push(&pool.metadata, held.clone(), &Vec::new(), now);
+        kinds.any.push(&pool.metadata, held, &twin("karpenter.sh", "NodePool"), now);
+    }
+    for (_, buffer) in store.buffers() {
+        let held = buffer.status.iter().flat_map(|status| &status.conditions).map(of_ours);
+        kinds.buffers.push(&buffer.metadata, held.clone(), &Vec::new(), now);
+        kinds.any.push(&buffer.metadata, held, &twin("autoscaling.x-k8s.io", "CapacityBuffer"), now);
     }
     for node in store.nodes().values().filter(|node| store.settings().classes.owns_node(node)) {
         let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -112,9 +82,60 @@ pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
         });
         let mut extra = with_class(store, &node.metadata);
         extra.push(tag("karpenter_sh_initialized", label_of(node.metadata.labels.as_ref(), api::labels::INITIALIZED)));
-        nodes.push(&node.metadata, held, &extra, now);
+        kinds.nodes.push(&node.metadata, held, &extra, now);
     }
-    [claims, nodes, pools, any].into_iter().flat_map(|kind| [kind.count, kind.since, kind.ending]).collect()
+    let Kinds { claims, nodes, pools, buffers, any } = kinds;
+    [claims, nodes, pools, buffers, any].into_iter().flat_map(|kind| [kind.count, kind.since, kind.ending]).collect()
+}
+
+impl Kinds {
+    fn new() -> Self {
+        let kind = |[count, since, ending]: [&'static str; 3], labels, short| Kind {
+            count: Gauge::new(count, COUNT, labels),
+            since: Gauge::new(since, SINCE, labels),
+            ending: Gauge::new(ending, ENDING, short),
+        };
+        let claims = [
+            "operator_nodeclaim_status_condition_count",
+            "operator_nodeclaim_status_condition_current_status_seconds",
+            "operator_nodeclaim_termination_current_time_seconds",
+        ];
+        let nodes = [
+            "operator_node_status_condition_count",
+            "operator_node_status_condition_current_status_seconds",
+            "operator_node_termination_current_time_seconds",
+        ];
+        let pools = [
+            "operator_nodepool_status_condition_count",
+            "operator_nodepool_status_condition_current_status_seconds",
+            "operator_nodepool_termination_current_time_seconds",
+        ];
+        let buffers = [
+            "operator_capacitybuffer_status_condition_count",
+            "operator_capacitybuffer_status_condition_current_status_seconds",
+            "operator_capacitybuffer_termination_current_time_seconds",
+        ];
+        let any = [
+            "operator_status_condition_count",
+            "operator_status_condition_current_status_seconds",
+            "operator_termination_current_time_seconds",
+        ];
+        Self {
+            claims: kind(claims, CLAIM, &["namespace", "name", "(the NodeClass's label)", "karpenter_sh_nodepool"]),
+            nodes: kind(
+                nodes,
+                NODE,
+                &["namespace", "name", "(the NodeClass's label)", "karpenter_sh_nodepool", "karpenter_sh_initialized"],
+            ),
+            pools: kind(pools, COMMON, &["namespace", "name"]),
+            buffers: kind(buffers, COMMON, &["namespace", "name"]),
+            any: kind(any, ANY, &["namespace", "name", "group", "kind"]),
+        }
+    }
+}
+
+fn twin(group: &'static str, kind: &'static str) -> Labels {
+    vec![tag("group", group), tag("kind", kind)]
 }
 
 fn of_ours(condition: &api::Condition) -> Held<'_> {

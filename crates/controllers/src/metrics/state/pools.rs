@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use cluster::Store;
+use model::ids::{NodeName, PoolName};
 use model::instance::{InstanceType, Offering};
 use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, Labels as NodeLabels, ZONE};
+use model::node::{Node, Progress};
 use model::pool::Pool;
 use model::resources::Resource;
 
@@ -37,18 +39,31 @@ pub(super) fn gauges(store: &Store) -> Vec<Gauge> {
 /// By pool. A machine whose offering nobody knows any more counts for nothing, as in the reference.
 fn costs(store: &Store) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<String, i128> = BTreeMap::new();
-    let mut menus: BTreeMap<&str, BTreeMap<&str, &InstanceType>> = BTreeMap::new();
-    for pool in store.pools().values() {
-        menus.insert(pool.name.as_str(), menu(pool));
-    }
-    for machine in store.machines().values() {
-        let Some(pool) = &machine.node.pool else { continue };
-        let labels = &machine.node.labels;
-        let machine_type = labels.get(INSTANCE_TYPE).and_then(|name| menus.get(pool.as_str())?.get(&**name));
-        let offering = machine_type.and_then(|it| it.offerings.iter().find(|offering| is_bought_as(offering, labels)));
+    for (_, pool, offering) in bought(store) {
         *sums.entry(pool.to_string()).or_default() += offering.map_or(0, |offering| i128::from(offering.price.pico()));
     }
     sums.into_iter().map(|(pool, pico)| (pool, pico as f64 / 1e12)).collect()
+}
+
+/// Machines of pools that sell something, but nothing like them, with their pools.
+pub(super) fn unpriced(store: &Store) -> BTreeMap<NodeName, PoolName> {
+    let sells = |pool: &PoolName| store.pools().get(pool).is_some_and(|pool| !pool.instance_types.is_empty());
+    let is_launched = |node: &Node| !matches!(node.progress, Progress::Unlaunched { .. });
+    let unknown = bought(store).filter(|(node, pool, offering)| offering.is_none() && sells(pool) && is_launched(node));
+    unknown.map(|(node, pool, _)| (node.name.clone(), pool.clone())).collect()
+}
+
+/// Every machine of a pool, and the offering that it was bought by, where that is known.
+fn bought(store: &Store) -> impl Iterator<Item = (&Node, &PoolName, Option<&Offering>)> {
+    let pools = store.pools().values();
+    let menus: BTreeMap<&str, BTreeMap<&str, &InstanceType>> =
+        pools.map(|pool| (pool.name.as_str(), menu(pool))).collect();
+    store.machines().values().filter_map(move |machine| {
+        let (pool, labels) = (machine.node.pool.as_ref()?, &machine.node.labels);
+        let machine_type = labels.get(INSTANCE_TYPE).and_then(|name| menus.get(pool.as_str())?.get(&**name).copied());
+        let offering = machine_type.and_then(|it| it.offerings.iter().find(|offering| is_bought_as(offering, labels)));
+        Some((&*machine.node, pool, offering))
+    })
 }
 
 fn menu(pool: &Pool) -> BTreeMap<&str, &InstanceType> {

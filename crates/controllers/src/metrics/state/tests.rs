@@ -116,6 +116,55 @@ async fn a_pool_costs_what_its_machines_cost_as_they_were_bought() {
     check(&world, "karpenter_nodepools_cost_total", &[r#"nodepool="a""#], &price.dollars().to_string());
 }
 
+// 02/NP10
+#[tokio::test(start_paused = true)]
+async fn the_cost_of_pools_follows_machines_prices_and_overlays() {
+    use model::instance::{CapacityType, InstanceType};
+    use model::price::Price;
+    let world = World::new();
+    world.put(node_class("default"));
+    world.put(node_pool("a"));
+    world.put(node_pool("b"));
+    let on_demand = json!({"metadata": {"labels": {"karpenter.sh/capacity-type": "on-demand"}}});
+    world.put_machine("m1", "a", json!({}), json!({}));
+    world.put_machine("m2", "a", on_demand.clone(), on_demand);
+    world.put_machine("m3", "b", json!({}), json!({}));
+    world.sync();
+    // A spot machine costs one, one on demand three.
+    let sell = |pool: &str, spot: i64, on_demand: i64| {
+        let menu = provider::kwok::types::Menu::generated();
+        let priced = menu.types().iter().map(|found| {
+            let mut found = InstanceType::clone(found);
+            for offering in &mut found.offerings {
+                let dollars = if offering.capacity_type() == Some(CapacityType::Spot) { spot } else { on_demand };
+                offering.price = Price::from_pico(dollars * 1_000_000_000_000);
+            }
+            std::sync::Arc::new(found)
+        });
+        let priced = priced.collect();
+        world.ctx.tell(|store, now| store.set_catalog(&pool.into(), priced, now));
+    };
+    let costs = |a: &str, b: &str| {
+        check(&world, "karpenter_nodepools_cost_total", &[r#"nodepool="a""#], a);
+        check(&world, "karpenter_nodepools_cost_total", &[r#"nodepool="b""#], b);
+    };
+    sell("a", 1, 3);
+    sell("b", 1, 3);
+    costs("4", "1");
+    world.sync();
+    costs("4", "1");
+    // What overlays change is what the catalogue of the pool says.
+    sell("a", 5, 3);
+    costs("8", "1");
+    world.server.remove("NodeClaim", "m3");
+    world.server.remove("Node", "m3");
+    world.sync();
+    costs("8", "0");
+    world.put_machine("m3", "b", json!({}), json!({}));
+    world.sync();
+    costs("8", "1");
+}
+
 // 02/OP6
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_followed_from_its_creation_to_its_end() {

@@ -1,0 +1,100 @@
+//! What is decided on, all of one moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cluster::Store;
+use cluster::store::Batch;
+use engine::disrupt::{Rules, Scene, StaticCount};
+use model::disruption::Disruption;
+use model::ids::{NodeName, PodName, PoolName};
+use model::time::Instant;
+use runtime::Cancel;
+
+use super::commands::{Commands, Number};
+use crate::ctx::Ctx;
+use crate::error::{ControllerError, Doing};
+
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) batch: Batch,
+    nominated: BTreeSet<NodeName>,
+    moved: BTreeMap<PodName, Instant>,
+    under_way: Vec<Arc<Disruption>>,
+    paused: BTreeMap<PoolName, Instant>,
+    static_pools: BTreeMap<PoolName, StaticCount>,
+    generation: (u64, u64),
+}
+
+/// What a look saw, as far as time alone does not change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    generation: (u64, u64),
+    nominated: BTreeSet<NodeName>,
+    paused: BTreeMap<PoolName, Instant>,
+}
+
+impl Look {
+    /// Everything but the command that asks, if one does.
+    pub(super) fn take(ctx: &Ctx, commands: &Commands, asking: Option<Number>) -> Self {
+        let (now, version) = (ctx.now(), commands.version());
+        let (under_way, paused) = (commands.others(asking), commands.resting(now));
+        let mut store = ctx.store();
+        let batch = store.batch(now);
+        let nominated = store.machines().keys().filter(|name| store.is_nominated(name, now)).cloned().collect();
+        let (static_pools, generation) = (static_pools(&store), (store.generation(), version));
+        let moved = store.moved_pods(now);
+        Self { batch, nominated, moved, under_way, paused, static_pools, generation }
+    }
+
+    pub(super) fn scene(&self) -> Scene<'_> {
+        Scene {
+            snapshot: &self.batch.snapshot,
+            pending: self.batch.pending.iter().chain(&self.batch.buffered).map(|pod| &**pod).collect(),
+            nominated: self.nominated.clone(),
+            moved: self.moved.clone(),
+            under_way: self.under_way.iter().map(|command| &**command).collect(),
+            paused: self.paused.clone(),
+            static_pools: self.static_pools.clone(),
+        }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        let Self { generation, nominated, paused, .. } = self;
+        Mark { generation: *generation, nominated: nominated.clone(), paused: paused.clone() }
+    }
+}
+
+fn static_pools(store: &Store) -> BTreeMap<PoolName, StaticCount> {
+    let count = |names: &BTreeSet<NodeName>| i64::try_from(names.len()).unwrap_or(i64::MAX);
+    let counts = store.pools().iter().filter(|(_, pool)| pool.is_static()).map(|(name, pool)| {
+        let claims = store.pool_claims(name);
+        let (active, replacing) = (count(&claims.active), count(&claims.replacing));
+        let present = active + replacing + count(&claims.deleting);
+        let room = pool.limits.nodes.map(|limit| limit.saturating_sub(present).max(0));
+        (name.clone(), StaticCount { active, replacing, room })
+    });
+    counts.collect()
+}
+
+fn rules(ctx: &Ctx) -> Rules {
+    Rules {
+        spot_to_spot: ctx.settings.gates.spot_to_spot_consolidation,
+        payback: ctx.settings.consolidation_payback,
+        pod_move_cooldown: ctx.settings.pod_move_cooldown,
+        threads: ctx.settings.cores(),
+    }
+}
+
+/// Asks the engine about a look, beside the reactor.
+pub(super) async fn think<T: Send + 'static>(
+    ctx: &Ctx,
+    commands: &Commands,
+    look: Look,
+    question: impl FnOnce(&Scene<'_>, &Rules) -> T + Send + 'static,
+) -> Result<T, ControllerError> {
+    let _turn = commands.thinking.lock().await;
+    let (rules, cancel) = (rules(ctx), Cancel::default());
+    let answer = ctx.compute.run(&cancel, move |_| question(&look.scene(), &rules)).await;
+    answer.doing("deciding which nodes leave")
+}

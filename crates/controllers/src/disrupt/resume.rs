@@ -1,0 +1,127 @@
+//! Commands that a process before us began. Their replacements say which claims they are to replace and how many of them
+//! there are to be, so nothing else has to be written down anywhere (decision 0055).
+
+use std::collections::BTreeMap;
+
+use api::NodeClaim;
+use api::labels::{CAPACITY_TYPE, INSTANCE_TYPE};
+use cluster::Store;
+use kube::ResourceExt;
+use model::disruption::{Disruption, Leaver, Method, Worth};
+use model::eviction::{EvictionCost, is_reschedulable};
+use model::ids::{NodeName, PoolName};
+use model::instance::CapacityType;
+use model::plan::PlannedClaim;
+use model::price::Price;
+
+use super::commands::{Begun, Commands, Expected, Number, Stage};
+use super::finish::is_initialized;
+use super::start;
+use crate::claims::DECISION;
+use crate::controller::TickId;
+use crate::ctx::{Ctx, instant};
+use crate::disrupted::{disruption_reason, label_of, pool_of};
+
+/// The claims that a replacement is for, by name.
+const REPLACES: &str = "dovetail.sh/replaces";
+/// How many replacements there are to be. Fewer mean that their command was never begun, or is being taken back.
+const REPLACEMENTS: &str = "dovetail.sh/replacements";
+
+/// What a replacement says about its command.
+pub(super) fn notes(what: &Disruption) -> BTreeMap<String, String> {
+    let claims: Vec<&str> = what.claims().map(NodeName::as_str).collect();
+    let replaces = (REPLACES.to_owned(), claims.join(","));
+    BTreeMap::from([replaces, (REPLACEMENTS.to_owned(), what.replacements.len().to_string())])
+}
+
+/// Replacements of one command.
+struct Group<'s> {
+    id: &'s str,
+    claims: Vec<&'s NodeClaim>,
+}
+
+/// Takes up every command that was begun, and gives up the others: what they have made is not needed.
+pub(super) fn resume(ctx: &Ctx, commands: &Commands) -> Vec<Number> {
+    let found: Vec<(TickId, Disruption, Stage)> = {
+        let store = ctx.store();
+        groups(&store).iter().filter_map(|group| command(&store, group)).collect()
+    };
+    let mut numbers = Vec::new();
+    for (id, what, stage) in found {
+        let nodes: Vec<&str> = what.nodes().map(NodeName::as_str).collect();
+        let goes_on = matches!(stage, Stage::Begun(_));
+        tracing::info!(command = %id, nodes = nodes.join(", "), "goes-on" = goes_on, "found a command of an earlier process");
+        if goes_on {
+            start::mark(ctx, &what);
+        }
+        numbers.push(commands.add(id, what, stage));
+    }
+    numbers
+}
+
+fn groups(store: &Store) -> Vec<Group<'_>> {
+    let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+    for claim in store.claims().values() {
+        let Some(id) = note(claim, DECISION).filter(|_| note(claim, REPLACES).is_some()) else { continue };
+        groups.entry(id).or_insert_with(|| Group { id, claims: Vec::new() }).claims.push(claim);
+    }
+    groups.into_values().collect()
+}
+
+/// What is left of a command. Nothing when its claims are gone or going, or when it was taken back.
+fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stage)> {
+    let first = group.claims.first()?;
+    let names = note(first, REPLACES)?.split(',').map(NodeName::from);
+    let present = names.filter_map(|name| Some((store.claim(&name)?, name)));
+    let staying: Vec<(&NodeClaim, NodeName)> = present
+        .filter(|(claim, _)| claim.metadata.deletion_timestamp.is_none())
+        .map(|(claim, name)| (&**claim, name))
+        .collect();
+    let reasons: Vec<&str> = staying.iter().filter_map(|(claim, _)| Some(&*disruption_reason(claim)?.reason)).collect();
+    let reason = *reasons.first()?;
+    let leaving: Vec<Leaver> = staying.iter().filter_map(|(claim, name)| leaver(store, claim, name)).collect();
+    let alive = group.claims.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
+    let replacements: Vec<Expected> = alive
+        .map(|claim| Expected { claim: NodeName::from(claim.name_any()), has_come: is_initialized(claim) })
+        .collect();
+    let planned = group.claims.iter().map(|claim| PlannedClaim::bare(PoolName::from(pool_of(*claim))));
+    let is_static = leaving.iter().any(|leaver| store.pools().get(&leaver.pool).is_some_and(|pool| pool.is_static()));
+    let method = match reason {
+        "Drifted" if is_static => Method::StaticDrift,
+        "Drifted" => Method::Drift,
+        _ if leaving.len() > 1 => Method::MultiConsolidation,
+        _ => Method::SingleConsolidation,
+    };
+    let is_whole = note(first, REPLACEMENTS).and_then(|count| count.parse().ok()) == Some(replacements.len());
+    let is_begun = is_whole && reasons.len() == staying.len() && leaving.len() == staying.len();
+    let what =
+        Disruption { method, leaving, replacements: planned.collect(), moves: Vec::new(), worth: Worth::default() };
+    let stage = if is_begun {
+        let since = group.claims.iter().filter_map(|claim| claim.metadata.creation_timestamp.as_ref()).min();
+        Stage::Begun(Begun { since: instant(since?.0), replacements })
+    } else {
+        Stage::TakenBack { unused: replacements.into_iter().map(|expected| expected.claim).collect() }
+    };
+    Some((TickId::of(group.id), what, stage))
+}
+
+fn leaver(store: &Store, claim: &NodeClaim, name: &NodeName) -> Option<Leaver> {
+    let node = store.machine_of_claim(name)?.node.name.clone();
+    let instance_type = label_of(claim, INSTANCE_TYPE);
+    let pods = store.pods_on(&node).filter(|(pod, _)| is_reschedulable(pod));
+    let pods: Vec<_> = pods.map(|(pod, _)| (pod.name.clone(), EvictionCost::of(pod).floored())).collect();
+    Some(Leaver {
+        node,
+        claim: name.clone(),
+        pool: PoolName::from(pool_of(claim)),
+        instance_type: Some(instance_type).filter(|name| !name.is_empty()).map(Into::into),
+        capacity_type: CapacityType::parse(&label_of(claim, CAPACITY_TYPE)),
+        price: Price::ZERO,
+        cost: pods.iter().map(|(_, cost)| *cost).sum::<EvictionCost>() + EvictionCost::COMMON,
+        pods: pods.into_iter().map(|(name, _)| name).collect(),
+    })
+}
+
+fn note<'c>(claim: &'c NodeClaim, key: &str) -> Option<&'c str> {
+    claim.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}

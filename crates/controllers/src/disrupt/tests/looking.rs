@@ -1,0 +1,217 @@
+use runtime::{Backoff, Queue, Stop, Tasks};
+
+use super::super::{Disruption as Loop, add_about, leftovers};
+use super::*;
+use crate::controller::Duties;
+use crate::testing::{Trouble, pod_on};
+
+impl Stage {
+    fn looker(&self) -> Loop {
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(1));
+        let queue = Queue::new("test", backoff, self.world.ctx.rng.fork("test"));
+        Loop::new(&self.world.ctx, self.commands.clone(), queue)
+    }
+}
+
+fn tainted(world: &World, name: &str) {
+    let node = world.server.get("Node", name).unwrap();
+    let taints = json!([{"key": TAINT, "effect": "NoSchedule"}, {"key": "own", "effect": "NoExecute"}]);
+    world.put(merged(node, json!({"spec": {"taints": taints}})));
+}
+
+fn marked(world: &World, name: &str) {
+    let mut claim = world.server.get("NodeClaim", name).unwrap();
+    claim["status"]["conditions"].as_array_mut().unwrap().push(condition("DisruptionReason"));
+    world.put(claim);
+}
+
+// 02/QU11
+#[tokio::test(start_paused = true)]
+async fn taints_and_marks_that_nobody_stands_behind_are_removed() {
+    let stage = Stage::with(&["a", "b", "going", "ours"]).await;
+    tainted(&stage.world, "a");
+    marked(&stage.world, "b");
+    for name in ["going", "ours"] {
+        tainted(&stage.world, name);
+        marked(&stage.world, name);
+    }
+    let deleted = json!({"metadata": {"deletionTimestamp": EPOCH}});
+    stage.world.put(merged(stage.claim("going").unwrap(), deleted));
+    stage.world.sync();
+    stage.ripe(command(Method::Drift, &["ours"], 1));
+    stage.world.server.trouble("PATCH /api/v1/nodes/", Trouble::Refuses(409));
+    leftovers::repair(&stage.world.ctx, &stage.commands).await;
+    assert!(stage.is_as_before("a") && stage.is_as_before("b"));
+    assert!(stage.is_tainted("going") && stage.is_tainted("ours"));
+    let node = stage.world.server.get("Node", "a").unwrap();
+    assert_eq!(node["spec"]["taints"], json!([{"key": "own", "effect": "NoExecute"}]), "others are not ours to remove");
+    let before = stage.world.server.asked("P").len();
+    leftovers::repair(&stage.world.ctx, &stage.commands).await;
+    assert_eq!(stage.world.server.asked("P").len(), before, "once is enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_now_is_removed_at_the_next_look() {
+    let stage = consolidatable(&["a", "b"], nobody()).await;
+    tainted(&stage.world, "a");
+    tainted(&stage.world, "b");
+    stage.world.sync();
+    for _ in 0..4 {
+        stage.world.server.trouble("PATCH /api/v1/nodes/a", Trouble::Refuses(500));
+    }
+    let looker = stage.looker();
+    looker.tick(&stage.world.ctx, &(), &stage.world.id()).await.unwrap();
+    assert!(stage.is_tainted("a") && !stage.is_tainted("b"));
+    pass(10).await;
+    looker.tick(&stage.world.ctx, &(), &stage.world.id()).await.unwrap();
+    assert!(!stage.is_tainted("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_in_a_crowd_are_answered_by_one_look() {
+    let stage = consolidatable(&["a"], nobody()).await;
+    let looker = stage.looker();
+    let tick = async || looker.tick(&stage.world.ctx, &(), &stage.world.id()).await.unwrap();
+    assert_eq!(tick().await, Next::After(Duration::from_secs(10)));
+    assert_eq!(tick().await, Next::After(Duration::from_millis(500)), "not again so soon");
+    tokio::time::advance(Duration::from_millis(500)).await;
+    assert_eq!(tick().await, Next::After(Duration::from_secs(10)));
+}
+
+/// Runs the two duties of this file for so long. Nobody watches: the store knows what it was told.
+async fn run(stage: &Stage, time: Duration) {
+    run_while(stage, time, async {}).await;
+}
+
+/// The same, while something happens.
+async fn run_while(stage: &Stage, time: Duration, story: impl Future<Output = ()>) {
+    let mut duties = Duties::new(stage.world.ctx.clone());
+    add_about(&mut duties, &stage.world.ctx, stage.commands.clone());
+    let mut tasks = Tasks::new(Stop::new());
+    duties.spawn(&mut tasks);
+    let (end, ()) = futures::join!(tasks.run(tokio::time::sleep(time), time), story);
+    end.unwrap();
+}
+
+/// Machines that may be consolidated, of a pool with these rules.
+async fn consolidatable(names: &[&str], disruption: Value) -> Stage {
+    let stage = Stage::with(names).await;
+    stage.world.put(merged(node_pool("general"), json!({"spec": {"disruption": disruption}})));
+    stage.world.sync();
+    stage
+}
+
+fn nobody() -> Value {
+    json!({"budgets": [{"nodes": "0"}]})
+}
+
+fn all_at_once() -> Value {
+    json!({"budgets": [{"nodes": "100%"}]})
+}
+
+// 02/EM1, 02/EM6, 02/EM11
+#[tokio::test(start_paused = true)]
+async fn empty_nodes_go_together_after_a_second_look_and_not_before() {
+    let stage = consolidatable(&["a", "b"], all_at_once()).await;
+    machine(&stage.world, "busy", &[]);
+    stage.world.put(pod_on("busy", "web", "1"));
+    stage.world.sync();
+    run_while(&stage, Duration::from_secs(17), async {
+        tokio::time::sleep(Duration::from_secs(14)).await;
+        assert!(stage.is_as_before("a") && stage.is_as_before("b"));
+    })
+    .await;
+    assert!(stage.is_deleted("a") && stage.is_deleted("b") && stage.is_as_before("busy"));
+    let labels = "decision=\"delete\",reason=\"empty\",consolidation_type=\"empty\"";
+    assert!(stage.world.counted(&format!("karpenter_voluntary_disruption_decisions_total{{{labels}}} 1")));
+}
+
+// 02/EM15, 02/CO24
+#[tokio::test(start_paused = true)]
+async fn a_node_that_a_pod_came_to_meanwhile_stays_and_is_counted() {
+    let stage = consolidatable(&["a"], all_at_once()).await;
+    run_while(&stage, Duration::from_secs(20), async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(stage.known_claims().len(), 1);
+        stage.world.put(pod_on("a", "web", "1"));
+        stage.world.sync();
+    })
+    .await;
+    assert!(stage.is_as_before("a"));
+    let line = "karpenter_voluntary_disruption_failed_validations_total{consolidation_type=\"empty\"} 1";
+    assert!(stage.world.counted(line), "{}", stage.world.ctx.metrics.encode());
+}
+
+// 02/BU14, 02/QU15
+#[tokio::test(start_paused = true)]
+async fn budgets_and_eligible_nodes_are_shown_and_a_pool_that_lets_nobody_go_hears_of_it() {
+    let stage =
+        consolidatable(&["a", "b"], json!({"budgets": [{"nodes": "0", "reasons": ["Empty"]}, {"nodes": "100%"}]}))
+            .await;
+    run(&stage, Duration::from_secs(30)).await;
+    assert!(stage.is_as_before("a") && stage.is_as_before("b"));
+    for line in [
+        "karpenter_voluntary_disruption_eligible_nodes{reason=\"empty\"} 2.0",
+        "karpenter_voluntary_disruption_eligible_nodes{reason=\"drifted\"} 0.0",
+        "karpenter_voluntary_disruption_eligible_nodes{reason=\"underutilized\"} 0.0",
+        "karpenter_nodepools_allowed_disruptions{nodepool=\"general\",reason=\"empty\"} 0.0",
+        "karpenter_nodepools_allowed_disruptions{nodepool=\"general\",reason=\"drifted\"} 2.0",
+        "karpenter_nodepools_nodes_consuming_budgets{nodepool=\"general\",reason=\"empty\"} 0.0",
+    ] {
+        assert!(stage.world.counted(line), "{line} is not in {}", stage.world.ctx.metrics.encode());
+    }
+    let told = stage.told("DisruptionBlocked").await;
+    let expected = "No allowed disruptions for disruption reason Empty due to blocking budget";
+    assert_eq!(told.iter().filter(|message| *message == expected).count(), 1, "{told:?}");
+}
+
+// 02/BU10
+#[tokio::test(start_paused = true)]
+async fn no_more_nodes_go_at_once_than_the_budget_has_room_for() {
+    let names = ["a", "b", "c", "d", "e"];
+    let stage = consolidatable(&names, json!({"budgets": [{"nodes": "2"}]})).await;
+    run(&stage, Duration::from_secs(60)).await;
+    assert_eq!(names.iter().filter(|name| stage.is_deleted(name)).count(), 2, "nobody has let go of the first two");
+    assert!(names.iter().all(|name| stage.is_deleted(name) || stage.is_as_before(name)));
+}
+
+// 02/CO22
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stays_is_told_why_and_so_is_its_claim() {
+    let stage = consolidatable(&["a"], json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s"})).await;
+    stage.world.put(pod_on("a", "web", "1"));
+    stage.world.sync();
+    run(&stage, Duration::from_secs(40)).await;
+    let text = "NodePool \"general\" has consolidation policy WhenEmpty, but node is not empty";
+    assert_eq!(stage.told("Unconsolidatable").await, [text, text], "once each, however often it is looked at");
+    let blocked = merged(
+        stage.world.server.get("Node", "a").unwrap(),
+        json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}),
+    );
+    stage.world.put(blocked);
+    stage.world.sync();
+    run(&stage, Duration::from_secs(15)).await;
+    let text = "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation";
+    assert_eq!(stage.told("DisruptionBlocked").await, [text, text]);
+}
+
+// 02/BU13
+#[tokio::test(start_paused = true)]
+async fn nothing_is_decided_again_until_something_changes() {
+    let stage = consolidatable(&["a"], json!({"budgets": [{"nodes": "0"}]})).await;
+    let decided = || {
+        let text = stage.world.ctx.metrics.encode();
+        let line = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count{reason=\"empty\"";
+        text.lines().find(|found| found.starts_with(line)).and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    run(&stage, Duration::from_secs(60)).await;
+    let before = decided().unwrap();
+    assert!(before <= 2, "{before} decisions in an idle minute");
+    stage.world.put(merged(
+        node_pool("general"),
+        json!({"metadata": {"generation": 2}, "spec": {"disruption": all_at_once()}}),
+    ));
+    stage.world.sync();
+    run(&stage, Duration::from_secs(20)).await;
+    assert!(stage.is_deleted("a"), "the budget was all that kept it");
+}

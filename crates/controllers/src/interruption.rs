@@ -1,0 +1,90 @@
+//! Machines that the cloud takes away: their claims are ended in good time, so that pods move while they can.
+//!
+//! The claim goes the way of every claim that is deleted: its pods count as waiting, machines are bought for them, and its
+//! node is drained. Where the cloud says when the machine will be gone, the drain is over by then: what budgets would still
+//! protect is gone a moment later in any case.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use api::NodeClaim;
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::{Resource, ResourceExt};
+use provider::metered::Metered;
+use provider::{CloudProvider, Interruption};
+use runtime::{RuntimeError, Stop};
+
+use crate::controller::{self, rounds};
+use crate::ctx::Ctx;
+use crate::disrupted;
+use crate::ending::{end_by, pods_to_move};
+use crate::error::{ControllerError, Doing};
+use crate::events;
+use crate::metrics::DisruptedReason;
+
+pub(crate) const NAME: &str = "interruption";
+const AT_ONCE: usize = 10;
+
+/// Listens until the stop is given. What is heard before everything is known would be about machines that nobody knows.
+pub(crate) async fn run(ctx: &Ctx, stop: &Stop) -> Result<(), RuntimeError> {
+    if !controller::all_listed(ctx, stop).await {
+        return Ok(());
+    }
+    let cloud = ctx.cloud.for_controller(NAME);
+    rounds(ctx, NAME, || round(ctx, &cloud), stop).await
+}
+
+/// One notice that cannot be dealt with now keeps no other, and comes again.
+async fn round(ctx: &Ctx, cloud: &Metered) -> Result<(), ControllerError> {
+    let notices = cloud.interruptions().await.doing("hearing of machines that the cloud takes away")?;
+    let ends = stream::iter(notices).map(|notice| async move {
+        let end = hand_over(ctx, &notice).await;
+        (notice, end)
+    });
+    let ends: Vec<(Interruption, Result<(), ControllerError>)> = ends.buffered(AT_ONCE).collect().await;
+    let (mut handled, mut end) = (Vec::new(), Ok(()));
+    for (notice, outcome) in ends {
+        match outcome {
+            Ok(()) => handled.push(notice),
+            Err(error) => end = end.and(Err(error)),
+        }
+    }
+    if !handled.is_empty() {
+        cloud.acknowledge(&handled).await.doing("acknowledging notices of the cloud")?;
+    }
+    end
+}
+
+/// A machine that is no claim's is nobody's business here.
+async fn hand_over(ctx: &Ctx, notice: &Interruption) -> Result<(), ControllerError> {
+    let (claims, nodes) = {
+        let store = ctx.store();
+        let id = notice.machine.as_str();
+        let claims: Vec<Arc<NodeClaim>> =
+            store.claims_with_id(id).filter_map(|name| store.claim(name)).cloned().collect();
+        let nodes: Vec<Arc<Node>> = store.nodes_with_id(id).filter_map(|name| store.node(name)).cloned().collect();
+        (claims, nodes)
+    };
+    for claim in claims {
+        let regarding = || std::iter::once(claim.object_ref(&())).chain(nodes.iter().map(|node| node.object_ref(&())));
+        regarding().for_each(|object| ctx.recorder.publish(events::interrupted(object, notice.kind)));
+        if !notice.kind.ends_machine() {
+            continue;
+        }
+        let is_news = claim.metadata.deletion_timestamp.is_none();
+        let pods = pods_to_move(ctx, &claim);
+        end_by(ctx, &claim, notice.deadline).await?;
+        if is_news {
+            let reason = DisruptedReason::from(notice.kind);
+            disrupted::count_claim(ctx, &claim, reason);
+            disrupted::count_pods(ctx, &claim, reason, pods);
+            regarding().for_each(|object| ctx.recorder.publish(events::terminating_on_interruption(object)));
+            let name = claim.name_any();
+            tracing::info!(NodeClaim.name = name, kind = %notice.kind, pods, "initiating delete from interruption message");
+        }
+    }
+    Ok(())
+}
