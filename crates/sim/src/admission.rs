@@ -1,4 +1,4 @@
-//! Admission: what the plug-ins of a cluster make of a new object, most of them by what other objects say.
+//! Admission: what the plug-ins of a cluster make of an object, most of them by what other objects say.
 //!
 //! The API server calls it after its own defaults and before its own validation (`apiserver`); what follows from the object alone and
 //! from its type is settled there.
@@ -7,26 +7,34 @@ mod limits;
 mod pod;
 mod storage;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::apiserver::Store;
 use crate::fields::{each, name};
 use crate::kinds::Kind;
 
-/// Fills in what the cluster settles, or says why the object is forbidden (`Hooks::admit`).
-pub fn admit_new(kind: Kind, object: &mut Value, store: &Store) -> Result<(), String> {
-    match kind {
-        Kind::Pod => pod::admit(object, store),
-        Kind::Node => {
+/// Fills in what the cluster settles, or says why the object is forbidden (`Hooks::admit`). Most plug-ins care about new objects
+/// alone.
+pub fn admit(kind: Kind, object: &mut Value, old: Option<&Value>, store: &Store) -> Result<(), String> {
+    match (kind, old) {
+        (Kind::Pod, None) => pod::admit(object, store),
+        (Kind::Pod, Some(old)) => {
+            pod::admit_change(object, old);
+            Ok(())
+        }
+        (Kind::Node, None) => {
             taint_node(object);
             Ok(())
         }
-        Kind::PriorityClass => check_priority_class(object, store),
-        Kind::PersistentVolume => {
+        (Kind::PriorityClass, _) => check_priority_class(object, store),
+        (Kind::PersistentVolume, None) => {
             storage::protect_volume(object);
             Ok(())
         }
-        Kind::PersistentVolumeClaim => storage::admit_claim(object, store),
+        (Kind::PersistentVolumeClaim, None) => storage::admit_claim(object, store),
+        (Kind::PersistentVolumeClaim, Some(old)) => storage::admit_change(object, old, store),
         _ => Ok(()),
     }
 }
@@ -45,7 +53,8 @@ fn check_priority_class(class: &Value, store: &Store) -> Result<(), String> {
     if class["globalDefault"] != true {
         return Ok(());
     }
-    match store.list(Kind::PriorityClass).find(|other| other["globalDefault"] == true) {
+    let is_other = |other: &&Arc<Value>| other["globalDefault"] == true && name(other) != name(class);
+    match store.list(Kind::PriorityClass).find(is_other) {
         None => Ok(()),
         Some(other) => {
             Err(format!("PriorityClass {} is already marked as default. Only one default can exist", name(other)))

@@ -42,6 +42,7 @@ use delete::{DeleteOptions, Propagation};
 use write::{Part, Source};
 
 pub use hooks::{Admit, Hooks, RuleViolation, Rules};
+pub(crate) use meta::merge;
 pub use store::Store;
 
 /// The server. Copies are one and the same. Its in-process methods and its HTTP face (`client`) share one store and one set of
@@ -149,13 +150,27 @@ impl ApiServer {
 
     /// Makes an object; `apiVersion` and `kind` say what it is. `generateName`, admission, defaults and validation as over HTTP.
     pub fn create(&self, object: Value) -> Result<Arc<Value>, Refusal> {
+        self.create_from(object, Source::Inside)
+    }
+
+    /// The same for an object that a person wrote: what cannot be read is refused, and fields that nobody knows are dropped.
+    pub fn create_written(&self, object: Value) -> Result<Arc<Value>, Refusal> {
+        self.create_from(object, Source::Outside)
+    }
+
+    /// A merge patch that a person wrote.
+    pub fn patch_written(&self, kind: Kind, at: &At, patch: &Value) -> Result<Arc<Value>, Refusal> {
+        Ok(self.lock().patch(kind, at, patch, Part::Main, Source::Outside)?)
+    }
+
+    fn create_from(&self, object: Value, source: Source) -> Result<Arc<Value>, Refusal> {
         let kind = denial::kind_of(&object)?;
         self.lock().check_served(kind)?;
         let namespace = match meta::namespace(&object) {
             "" => "default".to_owned(),
             given => given.to_owned(),
         };
-        Ok(self.lock().create(kind, &namespace, object, Source::Inside)?)
+        Ok(self.lock().create(kind, &namespace, object, source)?)
     }
 
     /// A merge patch. One that names a `metadata.resourceVersion` conflicts when that is not the present one. A patch that changes

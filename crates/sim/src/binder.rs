@@ -16,6 +16,7 @@ mod heed;
 mod keys;
 mod look;
 mod lower;
+mod numbered;
 mod points;
 mod preempt;
 mod queue;

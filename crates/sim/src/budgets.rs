@@ -93,8 +93,11 @@ impl Budgets {
         if replicas(&change.before) == replicas(&change.after) {
             return;
         }
-        if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
-            self.dirty.extend(self.by_workload.get(uid(object)).into_iter().flatten().cloned());
+        match (&change.after, &change.before) {
+            (Some(object), _) => self.dirty.extend(self.by_workload.get(uid(object)).into_iter().flatten().cloned()),
+            // Its uid never comes back, and a day has many of them.
+            (None, Some(gone)) => self.dirty.extend(self.by_workload.remove(uid(gone)).into_iter().flatten()),
+            (None, None) => {}
         }
     }
 
@@ -143,9 +146,7 @@ impl StandIn for Budgets {
         match change.kind {
             Kind::PodDisruptionBudget => self.heed_budget(change),
             Kind::Pod => self.heed_pod(change),
-            Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet | Kind::ReplicationController => {
-                self.heed_workload(change);
-            }
+            Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet => self.heed_workload(change),
             _ => {}
         }
     }

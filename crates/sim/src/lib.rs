@@ -15,6 +15,8 @@ mod fields;
 pub mod kinds;
 pub mod kubelet;
 pub mod node_lifecycle;
+pub mod replay;
+pub mod scenario;
 pub mod schema;
 pub mod standin;
 pub mod standins;

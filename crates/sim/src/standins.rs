@@ -103,7 +103,8 @@ impl StandIns {
                 is_busy = true;
             }
         }
-        is_busy
+        // What somebody wrote without having heard anything must be heard too.
+        is_busy || !self.unheard.is_empty()
     }
 
     /// Takes over what was written since the last look and notes who wrote it.

@@ -16,6 +16,7 @@ mod patches;
 mod pods;
 mod scales;
 mod selectors;
+mod storage;
 mod watches;
 mod workloads;
 mod world;
@@ -74,6 +75,7 @@ pub fn cases() -> Vec<Case> {
         scales::cases(),
         workloads::cases(),
         custom::cases(),
+        storage::cases(),
         evictions::cases(),
     ]
     .into_iter()
@@ -100,12 +102,11 @@ mod tests {
     use crate::budgets::Budgets;
     use crate::standin::StandIn;
     use crate::standins::StandIns;
-    use crate::world::hooks;
 
     #[tokio::test(start_paused = true)]
     async fn the_api_server_in_memory_keeps_every_promise() {
         let clock = Clock::virtual_from("2026-01-01T00:00:00Z".parse().unwrap());
-        let server = ApiServer::with_hooks(clock, Rng::new(1), hooks().unwrap());
+        let server = ApiServer::of_cluster(clock, Rng::new(1)).unwrap();
         let mut failures = Vec::new();
         for (number, case) in cases().iter().enumerate() {
             let client = server.client();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use runtime::{Clock, Rng};
 use serde_json::{Value, json};
 
-use crate::admission::admit_new;
+use crate::admission::admit;
 use crate::apiserver::{ApiServer, At, Change, Deletion, Hooks};
 use crate::budgets::Budgets;
 use crate::fields::{at, at_cluster, at_in, is_ready, name, node_of, phase};
@@ -28,7 +28,7 @@ pub(crate) struct Stage {
 
 pub(crate) fn server() -> ApiServer {
     let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
-    let hooks = Hooks { admit: Some(admit_new), ..Hooks::default() };
+    let hooks = Hooks { admit: Some(admit), ..Hooks::default() };
     ApiServer::with_hooks(Clock::virtual_from(epoch), Rng::new(7), hooks)
 }
 

@@ -1,7 +1,8 @@
 //! Workload controllers: Deployments make ReplicaSets, and ReplicaSets, StatefulSets, DaemonSets and Jobs make pods.
 //!
 //! One part for all of them, because they share one index of pods by owner. A change marks whom it concerns; each of those is looked
-//! at once when all changes have been heard. ReplicationControllers are served but nobody acts on them.
+//! at once when all changes have been heard. A ReplicationController is refused by
+//! the server: nobody here would make its pods.
 
 mod daemonset;
 mod deployment;
@@ -136,12 +137,12 @@ impl StandIn for Workloads {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    fn wake(&mut self, now: Timestamp, server: &ApiServer) {
+    fn wake(&mut self, now: Timestamp, _server: &ApiServer) {
+        // They act in the next round: what was written in this one has not been heard yet, and would be done twice.
         while let Some((_, owner)) = self.timers.first().filter(|(at, _)| *at <= now).cloned() {
             self.timers.pop_first();
             self.dirty.insert(owner);
         }
-        self.settle(server);
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use api::crd::{CrdSet, definitions};
+use cluster::record::{Journal, Origin};
 use controllers::ctx::Parts;
 use controllers::{Ctx, Front, Metrics, events};
 use jiff::Timestamp;
@@ -16,7 +17,7 @@ use provider::metered::Metered;
 use runtime::{Clock, Compute, Recorder, Rng, RuntimeError, Stop};
 use serde_json::Value;
 
-use crate::admission::admit_new;
+use crate::admission::admit;
 use crate::apiserver::{ApiServer, Hooks, RuleViolation, Rules};
 use crate::binder::{self, Binder};
 use crate::budgets::Budgets;
@@ -39,6 +40,8 @@ pub struct Beginning {
     /// What the cloud sells.
     pub assortment: Assortment,
     pub controller: controllers::Settings,
+    /// Hear every change after everybody else, and do nothing.
+    pub watchers: Vec<Box<dyn StandIn>>,
 }
 
 /// The simulated cluster.
@@ -47,6 +50,7 @@ pub struct World {
     /// The cloud, for stories in which something happens to it.
     pub cloud: Kwok,
     stand_ins: StandIns,
+    ctx: Arc<Ctx>,
     controller: Pin<Box<dyn Future<Output = Result<(), RuntimeError>>>>,
 }
 
@@ -54,7 +58,7 @@ impl World {
     /// Call it inside a runtime on one thread whose clock is paused.
     pub fn new(beginning: Beginning) -> anyhow::Result<Self> {
         let (clock, rng) = (Clock::virtual_from(beginning.epoch), Rng::new(beginning.seed));
-        let server = ApiServer::with_hooks(clock.clone(), rng.fork("server"), hooks()?);
+        let server = ApiServer::of_cluster(clock.clone(), rng.fork("server"))?;
         let of_cloud = provider::kwok::Settings { namespace: NAMESPACE.to_owned(), rng: rng.fork("cloud") };
         let cloud = Kwok::new(server.client(), clock.clone(), &of_cloud, beginning.assortment)?;
         let metrics = Arc::new(Metrics::default());
@@ -68,9 +72,16 @@ impl World {
             settings: beginning.controller,
             rng: rng.fork("controller"),
         });
-        let controller = Box::pin(controllers::run(Arc::new(ctx), Front::default(), Stop::new()));
-        let stand_ins = StandIns::new(server.clone(), parts(&rng));
-        Ok(Self { server, cloud, stand_ins, controller })
+        let ctx = Arc::new(ctx);
+        let controller = Box::pin(controllers::run(ctx.clone(), Front::default(), Stop::new()));
+        let parts = parts(&rng).into_iter().chain(beginning.watchers).collect();
+        let stand_ins = StandIns::new(server.clone(), parts);
+        Ok(Self { server, cloud, stand_ins, ctx, controller })
+    }
+
+    /// Writes down what the controllers see and decide. Call it before any time has passed.
+    pub fn record(&self, journal: Journal, origin: Origin) {
+        self.ctx.start_recording(journal, origin);
     }
 
     /// Lets so much time pass.
@@ -99,17 +110,22 @@ fn parts(rng: &Rng) -> Vec<Box<dyn StandIn>> {
     ]
 }
 
-/// A server with admission and with the rules of every custom kind: those of AWS, and kwok's own.
-pub(crate) fn hooks() -> Result<Hooks, SchemaError> {
-    let all: Vec<Value> = [CrdSet::Aws, CrdSet::Kwok]
-        .into_iter()
-        .flat_map(definitions)
-        .map(|definition| definition.to_value().clone())
-        .collect();
-    let hooks = Hooks { admit: Some(admit_new), ..Hooks::default() };
-    hooks.with_definitions(&all, |definition, version| {
-        Schema::of(definition, version).map(|schema| Box::new(schema) as Box<dyn Rules>)
-    })
+impl ApiServer {
+    /// A server as a cluster has it: with admission, and with the rules of every custom kind, those of AWS and kwok's own.
+    pub fn of_cluster(clock: Clock, rng: Rng) -> Result<Self, SchemaError> {
+        let all = [CrdSet::Aws, CrdSet::Kwok].into_iter().flat_map(definitions);
+        let all: Vec<Value> = all.map(|definition| definition.to_value().clone()).collect();
+        Self::with_definitions(clock, rng, &all)
+    }
+
+    /// The same with these definitions and no others.
+    pub fn with_definitions(clock: Clock, rng: Rng, definitions: &[Value]) -> Result<Self, SchemaError> {
+        let hooks = Hooks { admit: Some(admit), ..Hooks::default() };
+        let hooks = hooks.with_definitions(definitions, |definition, version| {
+            Schema::of(definition, version).map(|schema| Box::new(schema) as Box<dyn Rules>)
+        })?;
+        Ok(Self::with_hooks(clock, rng, hooks))
+    }
 }
 
 impl Rules for Schema {

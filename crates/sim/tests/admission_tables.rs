@@ -1,17 +1,20 @@
-//! Every row of the admission tables, which were held against a real API server, held against the schemas of the simulator.
+//! Every row of the admission tables, which were held against a real API server, held against the simulator: its schemas by
+//! themselves, and its API server as a client meets it.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use api::crd::{CrdSet, definitions};
+use runtime::{Clock, Rng};
 use serde_json::Value;
+use sim::ApiServer;
 use sim::schema::{FieldError, Schema};
-use sim::tables::{Causes, Row, Rule, Table, read_tables, rules_of};
+use sim::tables::{Causes, Row, Rule, Table, check_over_client, read_tables, rules_of};
 
 #[test]
 fn schemas_agree_with_every_row_of_the_admission_tables() {
-    let tables = read_tables(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/admission")).unwrap();
+    let tables = tables();
     let mut rows = 0;
     let mut failures = Vec::new();
     for table in &tables {
@@ -20,6 +23,27 @@ fn schemas_agree_with_every_row_of_the_admission_tables() {
     }
     assert!(rows > 1500, "only {rows} rows were read");
     assert!(failures.is_empty(), "{} of {rows} rows failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_api_server_in_memory_agrees_with_every_row_of_the_admission_tables() {
+    let (mut rows, mut failures) = (0, Vec::new());
+    for set in CrdSet::ALL {
+        let all: Vec<Value> = definitions(set).iter().map(|crd| crd.to_value().clone()).collect();
+        let clock = Clock::virtual_from("2026-01-01T00:00:00Z".parse().unwrap());
+        let server = ApiServer::with_definitions(clock, Rng::new(1), &all).unwrap();
+        for table in tables().iter().filter(|table| table.set == set.name()) {
+            rows += table.rows.len();
+            let definition = all.iter().find(|crd| crd["metadata"]["name"] == table.definition.as_str()).unwrap();
+            failures.extend(check_over_client(&server.client(), table, definition).await.unwrap());
+        }
+    }
+    assert!(rows > 1500, "only {rows} rows were read");
+    assert!(failures.is_empty(), "{} of {rows} rows failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn tables() -> Vec<Table> {
+    read_tables(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../e2e/admission")).unwrap()
 }
 
 #[test]

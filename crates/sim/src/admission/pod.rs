@@ -20,6 +20,16 @@ pub(super) fn admit(pod: &mut Value, store: &Store) -> Result<(), String> {
     Ok(())
 }
 
+/// A change that leaves out what admission once filled in keeps it.
+pub(super) fn admit_change(pod: &mut Value, old: &Value) {
+    for member in ["priority", "preemptionPolicy"] {
+        if pod["spec"][member].is_null() && !old["spec"][member].is_null() {
+            pod["spec"][member] = old["spec"][member].clone();
+        }
+    }
+    add_tolerations(&mut pod["spec"]);
+}
+
 fn set_priority(spec: &mut Value, store: &Store) -> Result<(), String> {
     let class = match spec["priorityClassName"].as_str().filter(|name| !name.is_empty()) {
         Some(wanted) => {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{limits, list_of};
 use crate::apiserver::Store;
-use crate::fields::{annotation, created, name};
+use crate::fields::{annotation, at_cluster, created, name, quantity};
 use crate::kinds::Kind;
 
 const DEFAULT_CLASS: [&str; 2] =
@@ -22,6 +22,23 @@ pub(super) fn admit_claim(claim: &mut Value, store: &Store) -> Result<(), String
         claim["spec"]["storageClassName"] = json!(class);
     }
     protect(claim, "kubernetes.io/pvc-protection");
+    limits::check_claim(claim, store)
+}
+
+/// A claim may grow within its limits, if its class lets it.
+pub(super) fn admit_change(claim: &Value, old: &Value, store: &Store) -> Result<(), String> {
+    if !claim["metadata"]["deletionTimestamp"].is_null() {
+        return Ok(());
+    }
+    let size = |claim: &Value| quantity(&claim["spec"]["resources"]["requests"]["storage"]);
+    if size(claim) > size(old) && old["status"]["phase"] == "Bound" {
+        let class = claim["spec"]["storageClassName"].as_str().unwrap_or_default();
+        let class = store.get(Kind::StorageClass, &at_cluster(class));
+        if class.is_none_or(|class| class["allowVolumeExpansion"] != true) {
+            let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+            return Err(why.to_owned());
+        }
+    }
     limits::check_claim(claim, store)
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::apiserver::ApiServer;
+use crate::apiserver::{ApiServer, At};
 use crate::testing::{pod, server};
 
 /// A cluster with these objects.
@@ -204,4 +204,58 @@ async fn volumes_are_held_until_nobody_uses_them() {
     let volume = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {}});
     let made = create(volume, &server()).unwrap();
     assert_eq!(made["metadata"]["finalizers"], json!(["kubernetes.io/pv-protection"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_leaves_out_what_admission_filled_in_keeps_it() {
+    let server = cluster([class("high", 1000)]);
+    let made = admitted(json!({"priorityClassName": "high"}), &server).unwrap();
+    let patch = json!({
+        "metadata": {"labels": {"changed": "yes"}},
+        "spec": {"priority": null, "preemptionPolicy": null, "tolerations": null},
+    });
+    let changed = server.patch(Kind::Pod, &At::of(&made), &patch).unwrap();
+    assert_eq!(changed["metadata"]["labels"]["changed"], "yes");
+    assert_eq!(changed["spec"], made["spec"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_is_one_default_priority_however_it_came_to_be() {
+    let server = cluster([class("low", 1), class("high", 1000)]);
+    let mark = |name: &str| {
+        let patch = json!({"globalDefault": true});
+        let marked = server.patch(Kind::PriorityClass, &At::new("", name), &patch);
+        marked.map(drop).map_err(|refusal| format!("{} {}", refusal.code, refusal.message))
+    };
+    assert_eq!(mark("low"), Ok(()));
+    assert_eq!(mark("low"), Ok(()), "it is no rival of its own");
+    let why = "PriorityClass low is already marked as default. Only one default can exist";
+    assert_eq!(mark("high"), Err(format!("403 priorityclasses.scheduling.k8s.io \"high\" is forbidden: {why}")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bound_claim_grows_within_its_limits_if_its_class_lets_it() {
+    let range = limit_range(json!({"type": "PersistentVolumeClaim", "max": {"storage": "5Gi"}}));
+    for (name, grows) in [("elastic", true), ("rigid", false)] {
+        let storage = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
+            "provisioner": "p", "allowVolumeExpansion": grows});
+        range.create(storage).unwrap();
+        let of_class = json!({"storageClassName": name, "resources": {"requests": {"storage": "1Gi"}}});
+        range.create(claim(name, of_class)).unwrap();
+        range
+            .patch_status(
+                Kind::PersistentVolumeClaim,
+                &At::new("default", name),
+                &json!({"status": {"phase": "Bound"}}),
+            )
+            .unwrap();
+    }
+    let grow = |name: &str, size: &str| {
+        let patch = json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        let grown = range.patch(Kind::PersistentVolumeClaim, &At::new("default", name), &patch);
+        grown.map(drop).map_err(|refusal| refusal.message)
+    };
+    assert_eq!(grow("elastic", "4Gi"), Ok(()));
+    assert!(grow("elastic", "6Gi").unwrap_err().contains("maximum storage usage"));
+    assert!(grow("rigid", "2Gi").unwrap_err().contains("must support resize"));
 }

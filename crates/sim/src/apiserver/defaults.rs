@@ -17,12 +17,7 @@ pub(super) fn fill(kind: Kind, object: &mut Value) {
             requests_of_containers(&mut object["spec"]);
             requests_of_pod(&mut object["spec"]);
         }
-        Kind::Deployment
-        | Kind::ReplicaSet
-        | Kind::StatefulSet
-        | Kind::DaemonSet
-        | Kind::ReplicationController
-        | Kind::Job => {
+        Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet | Kind::DaemonSet | Kind::Job => {
             workload(kind, &mut object["spec"]);
         }
         Kind::PersistentVolumeClaim => or(&mut object["spec"], "volumeMode", json!("Filesystem")),
@@ -198,11 +193,6 @@ fn workload(kind: Kind, spec: &mut Value) {
             or(spec, "progressDeadlineSeconds", json!(600));
         }
         Kind::ReplicaSet => or(spec, "replicas", json!(1)),
-        Kind::ReplicationController => {
-            or(spec, "replicas", json!(1));
-            let labels = spec["template"]["metadata"]["labels"].clone();
-            or(spec, "selector", labels);
-        }
         Kind::StatefulSet => stateful_set(spec),
         Kind::DaemonSet => {
             or(&mut spec["updateStrategy"], "type", json!("RollingUpdate"));

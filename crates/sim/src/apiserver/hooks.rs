@@ -10,7 +10,8 @@ use crate::kinds::Kind;
 /// What others have to say about objects before they are stored.
 #[derive(Default)]
 pub struct Hooks {
-    /// Called for every new object of a built-in kind, after defaults and before validation.
+    /// Called for every object of a built-in kind that is made or changed, after defaults and before validation. A write of a part
+    /// that has an address of its own is no such change.
     pub admit: Option<Admit>,
     /// The rules of custom kinds.
     pub rules: BTreeMap<Kind, Box<dyn Rules>>,
@@ -18,8 +19,8 @@ pub struct Hooks {
     pub absent: BTreeSet<Kind>,
 }
 
-/// Changes a new object of a built-in kind or says why it is forbidden.
-pub type Admit = fn(Kind, &mut Value, &Store) -> Result<(), String>;
+/// Changes an object of a built-in kind or says why it is forbidden. One that is changed comes with what it was.
+pub type Admit = fn(Kind, &mut Value, Option<&Value>, &Store) -> Result<(), String>;
 
 /// What objects of one custom kind must be like.
 pub trait Rules: Send + Sync {

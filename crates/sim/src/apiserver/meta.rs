@@ -58,7 +58,7 @@ pub(super) fn put_member(object: &mut Value, member: &str, value: Value) {
 }
 
 /// What an API server does with a merge patch (RFC 7386).
-pub(super) fn merge(target: &mut Value, patch: &Value) {
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *target = patch.clone();
         return;

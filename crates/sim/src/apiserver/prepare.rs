@@ -57,7 +57,7 @@ pub(super) fn prepare_status(kind: Kind, object: &mut Value) {
 fn first_status(kind: Kind) -> Value {
     match kind {
         Kind::Deployment | Kind::Job => json!({}),
-        Kind::ReplicaSet | Kind::ReplicationController => json!({"replicas": 0}),
+        Kind::ReplicaSet => json!({"replicas": 0}),
         Kind::StatefulSet => json!({"availableReplicas": 0, "replicas": 0}),
         Kind::DaemonSet => json!({
             "currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0,
@@ -197,7 +197,6 @@ pub(super) fn has_generation(kind: Kind) -> bool {
         || matches!(
             kind,
             K::Pod
-                | K::ReplicationController
                 | K::Deployment
                 | K::ReplicaSet
                 | K::StatefulSet

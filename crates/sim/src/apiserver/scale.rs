@@ -31,7 +31,7 @@ pub(super) fn for_change(kind: Kind, object: &Value) -> Value {
     });
     meta::set(&mut scale, "namespace", metadata["namespace"].clone());
     meta::put_member(&mut scale["spec"], "replicas", object["spec"]["replicas"].clone());
-    let selector = if kind.is_custom() { String::new() } else { selector_text(kind, &object["spec"]["selector"]) };
+    let selector = if kind.is_custom() { String::new() } else { selector_text(&object["spec"]["selector"]) };
     if !selector.is_empty() {
         scale["status"]["selector"] = selector.into();
     }
@@ -78,8 +78,8 @@ fn status_member(kind: Kind) -> &'static str {
 }
 
 /// A selector as text: labels first, in the order of their keys.
-fn selector_text(kind: Kind, selector: &Value) -> String {
-    let labels = if kind == Kind::ReplicationController { selector } else { &selector["matchLabels"] };
+fn selector_text(selector: &Value) -> String {
+    let labels = &selector["matchLabels"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut rules: Vec<(String, String)> = labels
         .as_object()

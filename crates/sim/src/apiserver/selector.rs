@@ -142,7 +142,7 @@ fn is_selectable(kind: Kind, path: &str) -> bool {
             "reportingComponent",
             "type",
         ],
-        Kind::ReplicaSet | Kind::ReplicationController => &["status.replicas"],
+        Kind::ReplicaSet => &["status.replicas"],
         Kind::Service => &["spec.clusterIP", "spec.type"],
         _ => &[],
     };

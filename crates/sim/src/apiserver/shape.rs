@@ -4,7 +4,7 @@ use k8s_openapi::api::{apps, batch, coordination, core, node, policy, scheduling
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::denial::{Cause, Denial};
 use super::{meta, validate};
@@ -30,8 +30,8 @@ fn read(kind: Kind, object: &mut Value) -> Result<(), String> {
         Kind::Event => through::<core::v1::Event>(object),
         Kind::ConfigMap => through::<core::v1::ConfigMap>(object),
         Kind::Service => through::<core::v1::Service>(object),
+        Kind::PodTemplate => through::<core::v1::PodTemplate>(object),
         Kind::LimitRange => through::<core::v1::LimitRange>(object),
-        Kind::ReplicationController => through::<core::v1::ReplicationController>(object),
         Kind::PersistentVolume => through::<core::v1::PersistentVolume>(object),
         Kind::PersistentVolumeClaim => through::<core::v1::PersistentVolumeClaim>(object),
         Kind::Deployment => through::<apps::v1::Deployment>(object),
@@ -74,15 +74,6 @@ pub(super) fn new_object(kind: Kind, object: &Value) -> Vec<Cause> {
             selector(kind, spec, &mut causes);
             template(spec, &["Always"], &mut causes);
         }
-        Kind::ReplicationController => {
-            not_negative(spec, &["replicas"], &mut causes);
-            let selector = Selector::of(&json!({"matchLabels": spec["selector"]}));
-            if selector.is_empty() {
-                causes.push(Cause::required("spec.selector", ""));
-            }
-            template_fits(&selector, spec, &mut causes);
-            template(spec, &["Always"], &mut causes);
-        }
         Kind::Job => {
             not_negative(spec, &["parallelism", "completions", "backoffLimit"], &mut causes);
             // Other jobs get their selector with their uid.
@@ -105,9 +96,33 @@ pub(super) fn new_object(kind: Kind, object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// What is settled at birth, of kinds that say it beside or in their spec.
+pub(super) fn fixed_members(kind: Kind, old: &Value, new: &Value) -> Vec<Cause> {
+    let (immutable, forbidden): (&[&str], &[(&str, &str)]) = match kind {
+        Kind::StorageClass => (
+            &["volumeBindingMode"],
+            &[
+                ("parameters", "updates to parameters are forbidden."),
+                ("provisioner", "updates to provisioner are forbidden."),
+                ("reclaimPolicy", "updates to reclaimPolicy are forbidden."),
+            ],
+        ),
+        Kind::PriorityClass => (&["preemptionPolicy"], &[("value", "may not be changed in an update.")]),
+        Kind::RuntimeClass => (&["handler"], &[]),
+        Kind::VolumeAttachment => (&["spec"], &[]),
+        _ => (&[], &[]),
+    };
+    let differs = |member: &str| old[member] != new[member];
+    let immutable =
+        immutable.iter().filter(|member| differs(member)).map(|member| Cause::immutable(*member, &new[*member]));
+    let forbidden =
+        forbidden.iter().filter(|(member, _)| differs(member)).map(|(member, why)| Cause::forbidden(*member, why));
+    immutable.chain(forbidden).collect()
+}
+
 /// What a change of an object's spec breaks.
 pub(super) fn changed_object(kind: Kind, old: &Value, new: &Value) -> Vec<Cause> {
-    let (old, spec) = (&old["spec"], &new["spec"]);
+    let (is_bound, old, spec) = (old["status"]["phase"] == "Bound", &old["spec"], &new["spec"]);
     let mut causes = if kind == Kind::Pod { Vec::new() } else { new_object(kind, new) };
     let fixed: &[&str] = match kind {
         Kind::Deployment | Kind::ReplicaSet | Kind::DaemonSet => &["selector"],
@@ -134,9 +149,14 @@ pub(super) fn changed_object(kind: Kind, old: &Value, new: &Value) -> Vec<Cause>
         }
     }
     if kind == Kind::PersistentVolumeClaim {
-        let is_binding = old["volumeName"].as_str().is_none_or(str::is_empty);
-        let free: &[&str] = if is_binding { &["volumeName", "storageClassName", "resources"] } else { &["resources"] };
-        if without(old, free) != without(spec, free) {
+        // A claim gets its volume once, and a class if it was made when there was no default one; it grows when it is bound.
+        let free = [
+            ("volumeName", old["volumeName"].as_str().is_none_or(str::is_empty)),
+            ("storageClassName", old["storageClassName"].is_null()),
+            ("resources", is_bound),
+        ];
+        let free: Vec<&str> = free.into_iter().filter(|(_, is_free)| *is_free).map(|(member, _)| member).collect();
+        if without(old, &free) != without(spec, &free) {
             let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
             causes.push(Cause::forbidden("spec", why));
         }
@@ -220,13 +240,28 @@ fn pod_spec(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
             if container["image"].as_str().is_none_or(str::is_empty) {
                 causes.push(Cause::required(format!("{path}.image"), ""));
             }
+            amounts(&path, &container["resources"], causes);
             names.push(name);
+        }
+    }
+}
+
+fn amounts(path: &str, resources: &Value, causes: &mut Vec<Cause>) {
+    for part in ["requests", "limits"] {
+        for (name, amount) in resources[part].as_object().into_iter().flatten() {
+            let written = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+            if written.parse::<api::Quantity>().is_err() {
+                let why = "quantities are numbers with a unit, such as 500m or 2Gi";
+                causes.push(Cause::invalid(format!("{path}.resources.{part}[{name}]"), amount, why));
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// What is said about a workload whose pods bear the label `app: a`.
@@ -264,7 +299,6 @@ mod tests {
         let missing = json!({"selector": null});
         assert_eq!(said(Kind::Deployment, &missing), [REQUIRED, MISMATCH]);
         assert_eq!(said(Kind::DaemonSet, &missing), [MISMATCH]);
-        assert_eq!(said(Kind::ReplicationController, &missing), [REQUIRED]);
         let empty = json!({"selector": {"matchLabels": null}});
         for (kind, name) in [
             (Kind::Deployment, "deployment"),
@@ -287,10 +321,11 @@ mod tests {
     }
 
     #[test]
-    fn a_replication_controller_selects_by_plain_labels() {
-        let plain = |value: &str| json!({"selector": {"matchLabels": null, "app": value}});
-        assert_eq!(said(Kind::ReplicationController, &plain("a")), [""; 0]);
-        assert_eq!(said(Kind::ReplicationController, &plain("b")), [MISMATCH]);
+    fn amounts_that_are_none_are_refused() {
+        let container = json!({"name": "a", "image": "b", "resources": {"requests": {"cpu": "lots", "memory": "1Gi"}}});
+        let mut causes = Vec::new();
+        pod_spec("spec", &json!({"containers": [container]}), &mut causes);
+        assert_eq!(causes.len(), 1, "{causes:?}");
     }
 
     #[test]

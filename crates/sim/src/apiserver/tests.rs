@@ -193,15 +193,29 @@ async fn a_namespace_takes_its_content_along_and_waits_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_refused_by_name() {
-    let refusal =
-        server().create(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}})).unwrap_err();
-    assert_eq!(refusal.code, 404);
-    assert!(refusal.message.contains("Secret") && refusal.message.contains("does not serve"), "{refusal}");
+    for (version, kind) in [
+        ("v1", "Secret"),
+        ("v1", "ReplicationController"),
+        ("batch/v1", "CronJob"),
+        ("autoscaling/v2", "HorizontalPodAutoscaler"),
+        ("apps/v1beta1", "Deployment"),
+    ] {
+        let refusal =
+            server().create(json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}})).unwrap_err();
+        assert_eq!(refusal.code, 404);
+        let expected = format!("the simulator does not serve {kind} of {version}: the kind is not in its list");
+        assert_eq!(refusal.message, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_admission_hook_changes_and_refuses_new_objects_and_sees_the_others() {
-    fn admit(kind: Kind, object: &mut Value, store: &Store) -> Result<(), String> {
+async fn an_admission_hook_changes_and_refuses_objects_and_sees_what_they_were_and_the_others() {
+    fn admit(kind: Kind, object: &mut Value, old: Option<&Value>, store: &Store) -> Result<(), String> {
+        if let Some(old) = old {
+            object["metadata"]["labels"]["before"] =
+                old["metadata"]["labels"]["colour"].as_str().unwrap_or("none").into();
+            return Ok(());
+        }
         if kind == Kind::Pod && store.get(Kind::ConfigMap, &at("closed")).is_some() {
             return Err("closed".into());
         }
@@ -212,6 +226,16 @@ async fn an_admission_hook_changes_and_refuses_new_objects_and_sees_the_others()
     let clock = Clock::virtual_from("2026-01-01T00:00:00Z".parse().unwrap());
     let server = ApiServer::with_hooks(clock, Rng::new(1), hooks);
     assert_eq!(server.create(pod("a")).unwrap()["metadata"]["labels"]["seen"], "yes");
+    for (colour, before) in [("red", "none"), ("blue", "red")] {
+        let patch = json!({"metadata": {"labels": {"colour": colour}}});
+        assert_eq!(server.patch(Kind::Pod, &at("a"), &patch).unwrap()["metadata"]["labels"]["before"], before);
+    }
+    server.patch_status(Kind::Pod, &at("a"), &json!({"status": {"phase": "Running"}})).unwrap();
+    assert_eq!(
+        server.get(Kind::Pod, &at("a")).unwrap()["metadata"]["labels"]["before"],
+        "red",
+        "a status is no such change"
+    );
     let closed =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "closed", "namespace": "default"}});
     server.create(closed).unwrap();

@@ -58,15 +58,11 @@ impl Store {
         wipe_system_fields(&mut object);
         drop_empty(&mut object);
         defaults::fill(kind, &mut object);
-        let hooks = self.hooks.clone();
-        if let (false, Some(admit)) = (kind.is_custom(), hooks.admit) {
-            let verdict = admit(kind, &mut object, self);
-            verdict.map_err(|why| Denial::forbidden(kind, spoken_name(&object), &why))?;
-        }
+        self.admit(kind, &mut object, None)?;
         self.generate_name(kind, &mut object);
         prepare_status(kind, &mut object);
         let mut causes = validate::metadata(kind, &object);
-        if let Some(rules) = hooks.rules.get(&kind) {
+        if let Some(rules) = self.hooks.rules.get(&kind) {
             causes.extend(broken(rules.admit(&mut object, None)));
         }
         causes.extend(shape::new_object(kind, &object));
@@ -137,11 +133,15 @@ impl Store {
         if new == *old {
             return Ok(old);
         }
+        if part == Part::Main {
+            defaults::fill(kind, &mut new);
+            self.admit(kind, &mut new, Some(&old))?;
+        }
         let causes = self.check_change(kind, &old, &mut new, part);
         if !causes.is_empty() {
             return Err(Denial::invalid(kind, &at.name, &causes));
         }
-        // Defaults may have undone the change.
+        // Defaults and admission may have undone the change.
         if new == *old {
             return Ok(old);
         }
@@ -179,14 +179,22 @@ impl Store {
         if let Some(rules) = self.hooks.rules.get(&kind) {
             causes.extend(broken(rules.admit(new, Some(old))));
         }
+        if part == Part::Main {
+            causes.extend(shape::fixed_members(kind, old, new));
+        }
         if part == Part::Main && new["spec"] != old["spec"] {
-            defaults::fill(kind, new);
             causes.extend(shape::changed_object(kind, old, new));
             if kind == Kind::Pod {
                 causes.extend(pods::what_may_not_change(&old["spec"], &new["spec"]));
             }
         }
         causes
+    }
+
+    /// What the plug-ins of a cluster make of an object.
+    fn admit(&self, kind: Kind, object: &mut Value, old: Option<&Value>) -> Result<(), Denial> {
+        let Some(admit) = self.hooks.admit.filter(|_| !kind.is_custom()) else { return Ok(()) };
+        admit(kind, object, old, self).map_err(|why| Denial::forbidden(kind, spoken_name(object), &why))
     }
 
     /// Refuses a kind whose definition this cluster lacks.

@@ -1,6 +1,5 @@
 //! Pods that the scheduler cannot tell apart.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::labels::HOSTNAME;
@@ -10,10 +9,11 @@ use model::topology::{Spread, SpreadMode};
 
 use super::attempt::Failure;
 use super::board::Board;
-use super::counters::{CounterId, Matcher, WishKind, hash_of, matches_all, wishes_of};
+use super::counters::{CounterId, Matcher, WishKind, matches_all, wishes_of};
 use super::ground::{Demands, GroundId};
 use super::keys::KeyId;
 use super::look::Table;
+use super::numbered::{Numbered, hash_of};
 
 pub(super) type ClassId = usize;
 
@@ -22,8 +22,6 @@ pub(super) struct Class {
     pub(super) sample: Arc<Pod>,
     /// Whether a node must have the labels of all soft spreads to get points for any. Not so for those that kube-scheduler adds.
     pub(super) needs_all_keys: bool,
-    /// How many pods are of this class.
-    pods: usize,
     /// Beyond cpu, memory, disk and its place.
     pub(super) extended: Vec<(Resource, i64)>,
     /// Counters that count its pods.
@@ -76,25 +74,24 @@ pub(super) struct Heard {
 
 #[derive(Default)]
 pub(super) struct Classes {
-    all: Vec<Option<Class>>,
-    unused: Vec<ClassId>,
-    by_hash: BTreeMap<u64, Vec<ClassId>>,
+    /// Their pods are their users.
+    all: Numbered<Class>,
     /// Classes with a table, the one that was used last at the end.
     pub(super) with_table: Vec<ClassId>,
 }
 
 impl Classes {
     pub(super) fn get(&self, id: ClassId) -> &Class {
-        self.all[id].as_ref().expect("a class is there as long as one of its pods is")
+        self.all.get(id).expect("a class is there as long as one of its pods is")
     }
 
     pub(super) fn get_mut(&mut self, id: ClassId) -> &mut Class {
-        self.all[id].as_mut().expect("a class is there as long as one of its pods is")
+        self.all.get_mut(id).expect("a class is there as long as one of its pods is")
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.all.iter().flatten().count()
+        self.all.iter().count()
     }
 }
 
@@ -109,22 +106,15 @@ impl Board {
     /// The class of a pod, with one pod more.
     pub(super) fn join_class(&mut self, pod: &Arc<Pod>, needs_all_keys: bool) -> ClassId {
         let hash = hash_of(&(&pod.name.namespace, &pod.labels, pod.priority, &pod.requests, &pod.wants));
-        let known = self.classes.by_hash.get(&hash).into_iter().flatten().copied();
-        for id in known {
-            let class = self.classes.all[id].as_mut();
-            if let Some(class) =
-                class.filter(|class| class.needs_all_keys == needs_all_keys && is_alike(&class.sample, pod))
-            {
-                class.pods += 1;
-                return id;
-            }
+        let is_it = |class: &Class| class.needs_all_keys == needs_all_keys && is_alike(&class.sample, pod);
+        if let Some(id) = self.classes.all.join(hash, is_it) {
+            return id;
         }
         let extended = pod.requests.amounts().filter(|(axis, _)| matches!(axis, Resource::Extended(_))).collect();
         let adds = self.counters.asked().filter(|(_, matcher)| matcher.counts(pod)).map(|(id, _)| id).collect();
         let mut class = Class {
             sample: pod.clone(),
             needs_all_keys,
-            pods: 1,
             extended,
             adds,
             asks: None,
@@ -135,45 +125,24 @@ impl Board {
         };
         // Twice the same wish counts twice.
         class.adds.extend(wishes_of(pod).into_iter().map(|wish| self.counters.take(&Matcher::Owners(wish)).0));
-        let id = self.classes.unused.pop().unwrap_or(self.classes.all.len());
-        if id == self.classes.all.len() {
-            self.classes.all.push(Some(class));
-        } else {
-            self.classes.all[id] = Some(class);
-        }
-        self.classes.by_hash.entry(hash).or_default().push(id);
-        id
+        self.classes.all.add(hash, class)
     }
 
     /// One pod of the class less; it must not stand any more.
     pub(super) fn leave_class(&mut self, id: ClassId) {
-        let class = self.classes.get_mut(id);
-        class.pods -= 1;
-        if class.pods > 0 {
-            return;
-        }
-        let Some(class) = self.classes.all[id].take() else { return };
-        let pod = &class.sample;
-        let hash = hash_of(&(&pod.name.namespace, &pod.labels, pod.priority, &pod.requests, &pod.wants));
-        if let Some(ids) = self.classes.by_hash.get_mut(&hash) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.classes.by_hash.remove(&hash);
-            }
-        }
-        self.classes.unused.push(id);
+        let Some(class) = self.classes.all.leave(id) else { return };
         self.classes.with_table.retain(|other| *other != id);
         if let Some(ground) = class.ground {
             self.grounds.drop_user(ground);
         }
-        for wish in wishes_of(pod) {
+        for wish in wishes_of(&class.sample) {
             let (counter, _) = self.counters.take(&Matcher::Owners(wish));
             self.counters.drop_user(counter);
             self.counters.drop_user(counter);
         }
         for counter in class.asks.iter().flat_map(|asks| asks.counters()) {
             if self.counters.drop_user(counter) {
-                for other in self.classes.all.iter_mut().flatten() {
+                for other in self.classes.all.iter_mut() {
                     other.adds.retain(|added| *added != counter);
                 }
             }
@@ -277,7 +246,7 @@ impl Board {
     fn counter(&mut self, matcher: Matcher) -> CounterId {
         let (id, is_new) = self.counters.take(&matcher);
         if is_new {
-            for class in self.classes.all.iter_mut().flatten() {
+            for class in self.classes.all.iter_mut() {
                 if matcher.counts(&class.sample) {
                     class.adds.push(id);
                 }

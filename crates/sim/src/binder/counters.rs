@@ -1,12 +1,11 @@
 //! How many pods of some sort stand on each node, kept up to date pod by pod.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use model::ids::Namespace;
 use model::pod::{Life, Pod};
 use model::requirements::Requirements;
 use model::topology::{PodTerm, Selector};
+
+use super::numbered::{Numbered, hash_of};
 
 pub(super) type CounterId = usize;
 
@@ -40,46 +39,25 @@ pub(super) enum WishKind {
 pub(super) struct Counter {
     pub(super) matcher: Matcher,
     by_slot: Vec<u32>,
-    users: usize,
 }
 
 #[derive(Default)]
 pub(super) struct Counters {
-    all: Vec<Option<Counter>>,
-    unused: Vec<CounterId>,
-    by_hash: BTreeMap<u64, Vec<CounterId>>,
+    all: Numbered<Counter>,
     /// Counters of wishes; whoever comes must look at all of them.
     owners: Vec<CounterId>,
     /// Grows whenever `owners` changes.
     pub(super) owners_version: u64,
 }
 
-/// The same for equal values in every run and on every machine.
-pub(super) fn hash_of(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Counters {
     /// The counter of a matcher, with one user more, and whether it is new and has counted nobody yet.
     pub(super) fn take(&mut self, matcher: &Matcher) -> (CounterId, bool) {
         let hash = hash_of(matcher);
-        let known = self.by_hash.get(&hash).into_iter().flatten().copied();
-        for id in known {
-            if let Some(counter) = self.all[id].as_mut().filter(|counter| counter.matcher == *matcher) {
-                counter.users += 1;
-                return (id, false);
-            }
+        if let Some(id) = self.all.join(hash, |counter| counter.matcher == *matcher) {
+            return (id, false);
         }
-        let counter = Counter { matcher: matcher.clone(), by_slot: Vec::new(), users: 1 };
-        let id = self.unused.pop().unwrap_or(self.all.len());
-        if id == self.all.len() {
-            self.all.push(Some(counter));
-        } else {
-            self.all[id] = Some(counter);
-        }
-        self.by_hash.entry(hash).or_default().push(id);
+        let id = self.all.add(hash, Counter { matcher: matcher.clone(), by_slot: Vec::new() });
         if matches!(matcher, Matcher::Owners(_)) {
             self.owners.push(id);
             self.owners_version += 1;
@@ -89,19 +67,8 @@ impl Counters {
 
     /// One user less; says whether the counter is gone.
     pub(super) fn drop_user(&mut self, id: CounterId) -> bool {
-        let Some(counter) = self.all[id].as_mut() else { return false };
-        counter.users -= 1;
-        if counter.users > 0 {
+        if self.all.leave(id).is_none() {
             return false;
-        }
-        let hash = hash_of(&counter.matcher);
-        self.all[id] = None;
-        self.unused.push(id);
-        if let Some(ids) = self.by_hash.get_mut(&hash) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.by_hash.remove(&hash);
-            }
         }
         if self.owners.contains(&id) {
             self.owners.retain(|other| *other != id);
@@ -111,7 +78,7 @@ impl Counters {
     }
 
     pub(super) fn add(&mut self, id: CounterId, slot: usize, change: i32) {
-        let Some(counter) = self.all[id].as_mut() else { return };
+        let Some(counter) = self.all.get_mut(id) else { return };
         if counter.by_slot.len() <= slot {
             counter.by_slot.resize(slot + 1, 0);
         }
@@ -120,18 +87,18 @@ impl Counters {
 
     /// By slot; slots past the end have nobody.
     pub(super) fn by_slot(&self, id: CounterId) -> &[u32] {
-        self.all[id].as_ref().map_or(&[], |counter| &counter.by_slot)
+        self.all.get(id).map_or(&[], |counter| &counter.by_slot)
     }
 
     /// Those that count pods by what is asked about them, not by what they ask.
     pub(super) fn asked(&self) -> impl Iterator<Item = (CounterId, &Matcher)> {
-        let all = self.all.iter().enumerate().filter_map(|(id, counter)| Some((id, &counter.as_ref()?.matcher)));
+        let all = self.all.iter().map(|(id, counter)| (id, &counter.matcher));
         all.filter(|(_, matcher)| !matches!(matcher, Matcher::Owners(_)))
     }
 
     /// The wishes of standing pods.
     pub(super) fn wishes(&self) -> impl Iterator<Item = (CounterId, &Wish)> {
-        self.owners.iter().filter_map(|id| match &self.all[*id].as_ref()?.matcher {
+        self.owners.iter().filter_map(|id| match &self.all.get(*id)?.matcher {
             Matcher::Owners(wish) => Some((*id, wish)),
             _ => None,
         })

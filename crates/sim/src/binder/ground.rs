@@ -1,6 +1,5 @@
 //! What nodes are to a kind of demands, whoever stands on them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::labels::Labels;
@@ -11,7 +10,7 @@ use model::topology::Policy;
 
 use super::board::{Board, Facts, Slot};
 use super::class::ClassId;
-use super::counters::hash_of;
+use super::numbered::{Numbered, hash_of};
 use super::reasons::Refusal;
 
 pub(super) type GroundId = usize;
@@ -60,56 +59,24 @@ pub(super) struct Ground {
     demands: Demands,
     spots: Vec<Spot>,
     position: u64,
-    users: usize,
 }
 
 #[derive(Default)]
-pub(super) struct Grounds {
-    all: Vec<Option<Ground>>,
-    unused: Vec<GroundId>,
-    by_hash: BTreeMap<u64, Vec<GroundId>>,
-}
+pub(super) struct Grounds(Numbered<Ground>);
 
 impl Grounds {
     pub(super) fn take(&mut self, demands: Demands) -> GroundId {
         let hash = hash_of(&demands);
-        let known = self.by_hash.get(&hash).into_iter().flatten().copied();
-        for id in known {
-            if let Some(ground) = self.all[id].as_mut().filter(|ground| ground.demands == demands) {
-                ground.users += 1;
-                return id;
-            }
-        }
-        let ground = Ground { demands, spots: Vec::new(), position: 0, users: 1 };
-        let id = self.unused.pop().unwrap_or(self.all.len());
-        if id == self.all.len() {
-            self.all.push(Some(ground));
-        } else {
-            self.all[id] = Some(ground);
-        }
-        self.by_hash.entry(hash).or_default().push(id);
-        id
+        let known = self.0.join(hash, |ground| ground.demands == demands);
+        known.unwrap_or_else(|| self.0.add(hash, Ground { demands, spots: Vec::new(), position: 0 }))
     }
 
     pub(super) fn drop_user(&mut self, id: GroundId) {
-        let Some(ground) = self.all[id].as_mut() else { return };
-        ground.users -= 1;
-        if ground.users > 0 {
-            return;
-        }
-        let hash = hash_of(&ground.demands);
-        self.all[id] = None;
-        self.unused.push(id);
-        if let Some(ids) = self.by_hash.get_mut(&hash) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.by_hash.remove(&hash);
-            }
-        }
+        self.0.leave(id);
     }
 
     pub(super) fn spots(&self, id: GroundId) -> &[Spot] {
-        self.all[id].as_ref().map_or(&[], |ground| &ground.spots)
+        self.0.get(id).map_or(&[], |ground| &ground.spots)
     }
 }
 
@@ -117,9 +84,8 @@ impl Board {
     /// Looks again at nodes that have changed.
     pub(super) fn refresh_ground(&mut self, class: ClassId) -> GroundId {
         let id = self.ground_of(class);
-        let Some(mut ground) = self.grounds.all[id].take() else { return id };
-        ground.spots.resize(self.seats.len(), Spot::default());
-        let Ground { demands, spots, position, .. } = &mut ground;
+        let Some(Ground { demands, spots, position }) = self.grounds.0.get_mut(id) else { return id };
+        spots.resize(self.seats.len(), Spot::default());
         let mut look = |slot: Slot| {
             let seat = self.seats[slot].as_ref();
             let version = seat.map_or(0, |seat| seat.version);
@@ -134,7 +100,6 @@ impl Board {
             None => (0..self.seats.len()).for_each(&mut look),
         }
         *position = self.log.end();
-        self.grounds.all[id] = Some(ground);
         id
     }
 }

@@ -16,6 +16,13 @@ use super::{Binder, Known, later, part, text};
 use crate::apiserver::{ApiServer, At, Change};
 use crate::kinds::Kind;
 
+/// Whether a pod that waits is tried again when something around it has changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TriedAgain {
+    Always,
+    IfItMeansAnother,
+}
+
 impl Binder {
     pub(super) fn heed_change(&mut self, change: &Change, server: &ApiServer) {
         let (at, after) = (&change.at, change.after.as_deref());
@@ -23,10 +30,8 @@ impl Binder {
             Kind::Pod => self.heed_pod(change, server),
             Kind::Node => self.heed_node(at, after, server.get(Kind::CsiNode, at).as_deref()),
             Kind::CsiNode => self.heed_node(at, server.get(Kind::Node, at).as_deref(), after),
-            Kind::Namespace => self.around.put_namespace(at, after),
-            Kind::Service | Kind::ReplicationController | Kind::ReplicaSet | Kind::StatefulSet => {
-                self.heed_workload(change);
-            }
+            Kind::Namespace => self.heed_namespace(at, after, server),
+            Kind::Service | Kind::ReplicaSet | Kind::StatefulSet => self.heed_workload(change, server),
             Kind::DaemonSet | Kind::Job => {
                 if let (Some(gone), None) = (&change.before, after) {
                     self.around.forget_siblings(gone);
@@ -51,7 +56,26 @@ impl Binder {
         }
     }
 
-    fn heed_workload(&mut self, change: &Change) {
+    /// Labels of namespaces decide whom pods mean that want to be with others, or apart from them.
+    fn heed_namespace(&mut self, at: &At, namespace: Option<&Value>, server: &ApiServer) {
+        if !self.around.put_namespace(at, namespace) {
+            return;
+        }
+        let minds_others = |known: &Known| {
+            let wants = &known.seen.pod.wants;
+            !(wants.together.is_empty()
+                && wants.apart.is_empty()
+                && wants.preferred_together.is_empty()
+                && wants.preferred_apart.is_empty())
+        };
+        let minding = self.pods.iter().filter(|(_, known)| minds_others(known));
+        let minding: Vec<PodName> = minding.map(|(name, _)| name.clone()).collect();
+        minding.iter().for_each(|name| self.see_pod_again(name, TriedAgain::IfItMeansAnother, server));
+    }
+
+    /// A service, or a controller of pods. Controllers are there before their pods; a service may come when they already wait, and
+    /// from then on they are spread as its pods.
+    fn heed_workload(&mut self, change: &Change, server: &ApiServer) {
         let selector =
             |object: &Option<Arc<Value>>| object.as_ref().and_then(|object| part(object, "/spec/selector").cloned());
         if let (Some(gone), None) = (&change.before, &change.after) {
@@ -59,6 +83,10 @@ impl Binder {
         }
         if change.before.is_none() || change.after.is_none() || selector(&change.before) != selector(&change.after) {
             self.around.put_workload(change.kind, &change.at, change.after.as_deref());
+            if change.kind == Kind::Service {
+                let waiting = self.queue.waiting_in(&Namespace::from(&*change.at.namespace));
+                waiting.iter().for_each(|name| self.see_pod_again(name, TriedAgain::IfItMeansAnother, server));
+            }
         }
     }
 
@@ -105,20 +133,27 @@ impl Binder {
     /// A claim, or what it refers to, has changed: its pods may mean something else now.
     fn see_again(&mut self, namespace: &Namespace, claim: &Arc<str>, server: &ApiServer) {
         let pods = self.by_claim.get(&(namespace.clone(), claim.clone())).cloned().unwrap_or_default();
-        for name in pods {
-            let Some(object) = server.get(Kind::Pod, &super::at(&name)) else { continue };
-            let seen = self.around.see(&object);
-            if self.volume_waits.contains_key(&name) {
-                self.heed_volume_wait(&name, seen, server);
-                continue;
-            }
-            let node =
-                self.board.slot_of_pod(&name).and_then(|slot| self.board.seat_at(slot)).map(|seat| seat.name.clone());
-            self.forget(&name);
-            self.know(&name, text(&object, "/metadata/uid"), seen, node.as_ref());
-            if node.is_none() {
-                self.line_up(&name, &object);
-            }
+        // Whether a claim lets its pods start is more than what it means for them.
+        pods.iter().for_each(|name| self.see_pod_again(name, TriedAgain::Always, server));
+    }
+
+    /// What a pod means depends on more than the pod.
+    fn see_pod_again(&mut self, name: &PodName, again: TriedAgain, server: &ApiServer) {
+        let Some(object) = server.get(Kind::Pod, &super::at(name)) else { return };
+        let seen = self.around.see(&object);
+        if self.volume_waits.contains_key(name) {
+            self.heed_volume_wait(name, seen, server);
+            return;
+        }
+        if again == TriedAgain::IfItMeansAnother && self.pods.get(name).is_some_and(|known| known.seen == seen) {
+            return;
+        }
+        let slot = self.board.slot_of_pod(name);
+        let node = slot.and_then(|slot| self.board.seat_at(slot)).map(|seat| seat.name.clone());
+        self.forget(name);
+        self.know(name, text(&object, "/metadata/uid"), seen, node.as_ref());
+        if node.is_none() {
+            self.line_up(name, &object);
         }
     }
 

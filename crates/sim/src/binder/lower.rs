@@ -26,7 +26,7 @@ use crate::apiserver::At;
 use crate::kinds::Kind;
 
 /// A pod as the scheduler sees it.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) pod: Arc<Pod>,
     /// Whether it names spreads of its own; those that it gets by default are milder.
@@ -74,16 +74,19 @@ impl Around {
         }
     }
 
-    pub(super) fn put_namespace(&mut self, at: &At, object: Option<&Value>) {
+    /// Says whether pods may mean something else now.
+    pub(super) fn put_namespace(&mut self, at: &At, object: Option<&Value>) -> bool {
         let name = Namespace::from(&*at.name);
         let labels = object.map(labels);
-        if labels.as_ref() != self.namespaces.get(&name) {
-            self.siblings.clear();
+        if labels.as_ref() == self.namespaces.get(&name) {
+            return false;
         }
+        self.siblings.clear();
         match labels {
             Some(labels) => drop(self.namespaces.insert(name, labels)),
             None => drop(self.namespaces.remove(&name)),
         }
+        true
     }
 
     /// A service or a controller came, changed or went.
@@ -100,11 +103,6 @@ impl Around {
                 let spec = wire::ServiceSpec { selector: labels(), ..Default::default() };
                 workloads.services.insert(name, wire::Service { spec: Some(spec), ..Default::default() });
             }
-            (Kind::ReplicationController, true) => {
-                let spec = wire::ReplicationControllerSpec { selector: labels(), ..Default::default() };
-                let controller = wire::ReplicationController { spec: Some(spec), ..Default::default() };
-                workloads.replication_controllers.insert(name, controller);
-            }
             (Kind::ReplicaSet, true) => {
                 let spec = ReplicaSetSpec { selector: expressions(), ..Default::default() };
                 workloads.replica_sets.insert(name, ReplicaSet { spec: Some(spec), ..Default::default() });
@@ -117,7 +115,6 @@ impl Around {
                 self.siblings.clear();
                 workloads.services.remove(&name);
             }
-            (Kind::ReplicationController, false) => drop(workloads.replication_controllers.remove(&name)),
             (Kind::ReplicaSet, false) => drop(workloads.replica_sets.remove(&name)),
             (Kind::StatefulSet, false) => drop(workloads.stateful_sets.remove(&name)),
             _ => {}

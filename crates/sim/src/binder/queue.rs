@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::ids::PodName;
+use model::ids::{Namespace, PodName};
 
 use super::class::ClassId;
 
@@ -67,6 +67,13 @@ impl Queue {
         let waiting = Waiting { turn, attempts: 0, tried: Timestamp::UNIX_EPOCH, place: Place::Active };
         self.waiting.insert(pod.clone(), waiting);
         self.active.insert(turn, pod.clone());
+    }
+
+    /// Everybody of a namespace who has no place yet.
+    pub(super) fn waiting_in(&self, namespace: &Namespace) -> Vec<PodName> {
+        let first = PodName { namespace: namespace.clone(), name: "".into() };
+        let after = self.waiting.range(first..).map(|(name, _)| name);
+        after.take_while(|name| name.namespace == *namespace).cloned().collect()
     }
 
     pub(super) fn remove(&mut self, pod: &PodName) {

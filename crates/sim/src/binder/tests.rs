@@ -70,6 +70,72 @@ async fn pods_of_one_controller_are_spread_without_being_asked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pods_that_wait_are_spread_by_a_service_that_comes_later() {
+    let mut town = Town::new();
+    // They belong to nobody, so nothing spreads them.
+    for name in ["p", "q", "r"] {
+        town.create(pod(name, json!({"cpu": "1", "memory": "1Gi"}), json!({})));
+    }
+    town.create(json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"app": "web"}},
+    }));
+    for (name, cpu) in [("a1", "64"), ("a2", "64"), ("b1", "4")] {
+        let zone = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": &name[..1]}}});
+        town.create_quietly(town::node(name, cpu, zone));
+    }
+    town.pump();
+    let mut places = ["p", "q", "r"].map(|name| town.place(name));
+    places.sort();
+    assert_eq!(places, ["a1", "a2", "b1"], "the small node in the other zone would be last by room alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_waits_for_a_claim_is_tried_when_the_claim_comes() {
+    let mut town = Town::new();
+    town.node("n", json!({}));
+    let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    town.create(pod("p", json!({"cpu": "1"}), json!({"volumes": volumes})));
+    assert_eq!(town.place("p"), "");
+    town.create(json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "none"},
+        "provisioner": "kubernetes.io/no-provisioner",
+    }));
+    town.create(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
+        "spec": {"storageClassName": "none", "claimRef": {"namespace": "default", "name": "data"}, "hostPath": {"path": "/"}},
+    }));
+    town.create(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"storageClassName": "none", "volumeName": "v"},
+    }));
+    town.patch_status(Kind::PersistentVolumeClaim, "data", json!({"phase": "Bound"}));
+    assert_eq!(town.place("p"), "n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_labelled_later_counts_for_those_who_avoid_it() {
+    let mut town = Town::new();
+    let cordoned = json!({"spec": {"unschedulable": true}});
+    town.node("m", cordoned.clone());
+    town.node("n", cordoned);
+    town.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "loud"}}));
+    let mut loud = pod("l", json!({"cpu": "1"}), json!({"nodeName": "n"}));
+    loud["metadata"]["namespace"] = json!("loud");
+    town.create(loud);
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
+        "topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaceSelector": {"matchLabels": {"noise": "much"}},
+    }]}});
+    town.create(pod("p", json!({"cpu": "1"}), json!({"affinity": apart})));
+    town.patch(Kind::Namespace, "loud", json!({"metadata": {"labels": {"noise": "much"}}}));
+    town.patch(Kind::Node, "n", json!({"spec": {"unschedulable": null}}));
+    assert_eq!(town.place("p"), "", "somebody loud is there");
+    town.patch(Kind::Node, "m", json!({"spec": {"unschedulable": null}}));
+    assert_eq!(town.place("p"), "m");
+}
+
+#[tokio::test(start_paused = true)]
 async fn taints_and_cordons_keep_pods_off() {
     let mut town = Town::new();
     town.node("m", json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}));

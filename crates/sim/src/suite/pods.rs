@@ -25,6 +25,7 @@ super::promises![
     the_spec_of_a_pod_is_fixed,
     the_image_of_a_container_may_change,
     tolerations_are_only_added,
+    a_change_that_leaves_out_what_admission_filled_in_keeps_it,
     gates_are_only_taken_away,
     a_pod_counts_its_generations,
     writes_of_status_and_of_the_rest_do_not_mix,
@@ -257,6 +258,19 @@ async fn tolerations_are_only_added(world: World) -> Result<()> {
     all.pop();
     world.patch(&at(&world, "a"), &json!({"spec": {"tolerations": all}})).await?.refused(422, "Invalid")?;
     Ok(())
+}
+
+async fn a_change_that_leaves_out_what_admission_filled_in_keeps_it(world: World) -> Result<()> {
+    let made = make(&world, &pod("a")).await?;
+    let mut bare = made.clone();
+    bare["metadata"]["labels"]["changed"] = "yes".into();
+    for member in ["priority", "preemptionPolicy", "tolerations"] {
+        ensure!(!made["spec"][member].is_null(), "no {member}: {made}");
+        bare["spec"][member] = Value::Null;
+    }
+    let changed = world.put(&at(&world, "a"), &bare).await?.fine()?;
+    same(&changed["metadata"]["labels"]["changed"], "yes")?;
+    same(&changed["spec"], made["spec"].clone())
 }
 
 async fn gates_are_only_taken_away(world: World) -> Result<()> {

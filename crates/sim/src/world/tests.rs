@@ -1,3 +1,5 @@
+mod recording;
+
 use serde_json::json;
 
 use super::*;
@@ -11,7 +13,15 @@ fn beginning(seed: u64) -> Beginning {
         epoch: "2026-01-01T00:00:00Z".parse().unwrap(),
         assortment: Assortment::Menu(Menu::generated()),
         controller: controllers::Settings::default(),
+        watchers: Vec::new(),
     }
+}
+
+/// The same with nodes that are removed and replaced.
+fn disrupting(seed: u64) -> Beginning {
+    let mut beginning = beginning(seed);
+    beginning.controller.gates.disruption = true;
+    beginning
 }
 
 /// A class, a pool and a Deployment of so many pods of one cpu.
@@ -81,4 +91,88 @@ async fn one_seed_gives_one_run() {
     let (first, again, other) = (story(7).await, story(7).await, story(8).await);
     assert_eq!(first, again);
     assert_ne!(first, other);
+}
+
+/// Claims that are initialized and that nobody has asked to go.
+fn standing(world: &World) -> Vec<String> {
+    let says = |claim: &Value, type_: &str| {
+        let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.into_iter().any(|condition| condition["type"] == type_ && condition["status"] == "True")
+    };
+    let claims = world.server.list(Kind::NodeClaim);
+    let standing =
+        claims.iter().filter(|claim| claim["metadata"]["deletionTimestamp"].is_null() && says(claim, "Initialized"));
+    standing.map(|claim| claim["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn change_pool(world: &World, change: &Value) {
+    world.server.patch(Kind::NodePool, &At::new("", "general"), change).unwrap();
+}
+
+fn scale(world: &World, replicas: u32) {
+    let at = At::new("default", "web");
+    world.server.patch(Kind::Deployment, &at, &json!({"spec": {"replicas": replicas}})).unwrap();
+}
+
+/// Nobody is left closed or marked.
+fn assert_at_rest(world: &World) {
+    let nodes = world.server.list(Kind::Node);
+    assert_eq!(nodes.len(), standing(world).len(), "{nodes:#?}");
+    let taints = nodes.iter().flat_map(|node| node["spec"]["taints"].as_array().cloned().unwrap_or_default());
+    assert_eq!(taints.collect::<Vec<_>>(), [Value::Null; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_deployment_shrinks_the_surplus_nodes_go_and_nobody_who_is_left_suffers() {
+    let mut world = World::new(disrupting(1)).unwrap();
+    populate(&world, 60);
+    // Small machines, so that there are many.
+    let small = json!([{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]}]);
+    let disruption = json!({"consolidateAfter": "30s", "budgets": [{"nodes": "100%"}]});
+    change_pool(&world, &json!({"spec": {"template": {"spec": {"requirements": small}}, "disruption": disruption}}));
+    world.pass(Duration::from_secs(120)).await.unwrap();
+    let before = standing(&world).len();
+    assert!(running(&world).len() == 60 && before >= 15, "{before}");
+    scale(&world, 6);
+    world.pass(Duration::from_secs(300)).await.unwrap();
+    assert_eq!(running(&world).len(), 6);
+    let after = standing(&world).len();
+    assert!(after <= 2, "six pods of one cpu fit on two machines of four, and {after} are left of {before}");
+    assert_at_rest(&world);
+    // And it stays so.
+    let settled = (standing(&world), running(&world));
+    world.pass(Duration::from_secs(900)).await.unwrap();
+    assert_eq!((standing(&world), running(&world)), settled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drifted_node_is_replaced_before_it_leaves() {
+    let mut world = World::new(disrupting(1)).unwrap();
+    populate(&world, 12);
+    let small = json!([{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]}]);
+    let disruption = json!({"consolidateAfter": "Never", "budgets": [{"nodes": "1"}]});
+    change_pool(&world, &json!({"spec": {"template": {"spec": {"requirements": small}}, "disruption": disruption}}));
+    world.pass(Duration::from_secs(120)).await.unwrap();
+    let old = standing(&world);
+    assert!(old.len() >= 3, "{old:?}");
+    change_pool(&world, &json!({"spec": {"template": {"metadata": {"labels": {"image": "new"}}}}}));
+    let mut seen_leaving = 0;
+    for _ in 0..1200 {
+        world.pass(Duration::from_secs(1)).await.unwrap();
+        let standing = standing(&world);
+        assert!(standing.len() >= old.len(), "{standing:?} of {old:?}");
+        let claims = world.server.list(Kind::NodeClaim);
+        let leaving = claims.iter().filter(|claim| !claim["metadata"]["deletionTimestamp"].is_null()).count();
+        assert!(leaving <= 1, "the budget is one");
+        seen_leaving = seen_leaving.max(leaving);
+        if !standing.iter().any(|name| old.contains(name)) {
+            break;
+        }
+    }
+    world.pass(Duration::from_secs(120)).await.unwrap();
+    let new = standing(&world);
+    assert_eq!(seen_leaving, 1);
+    assert!(new.iter().all(|name| !old.contains(name)), "{new:?}");
+    assert_eq!(running(&world).len(), 12);
+    assert_at_rest(&world);
 }

@@ -97,8 +97,6 @@ fn workloads_get_their_defaults() {
     assert_eq!(stateful["persistentVolumeClaimRetentionPolicy"], kept);
     assert_eq!(stateful["volumeClaimTemplates"][0]["spec"]["volumeMode"], "Filesystem");
     assert_eq!(workload(Kind::DaemonSet, json!({}))["updateStrategy"]["rollingUpdate"]["maxUnavailable"], 1);
-    let controller = workload(Kind::ReplicationController, json!({"selector": null}));
-    assert_eq!((&controller["replicas"], &controller["selector"]), (&json!(1), &json!({"app": "a"})));
 }
 
 #[test]

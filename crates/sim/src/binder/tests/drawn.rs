@@ -142,6 +142,7 @@ pub(super) fn node() -> impl Strategy<Value = Node> {
                 progress: Progress::Initialized,
                 is_leaving: false,
                 created: Instant::from_unix_seconds(0),
+                tenure: None,
             }
         },
     )

@@ -174,5 +174,6 @@ fn base_node() -> Node {
         progress: model::node::Progress::Initialized,
         is_leaving: false,
         created: Instant::from_unix_seconds(0),
+        tenure: None,
     }
 }

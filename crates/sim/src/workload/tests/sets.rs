@@ -134,3 +134,21 @@ async fn a_set_whose_pods_are_refused_says_so_and_tries_again() {
     assert!(pods.len() == 1 && is_ready(&pods[0]));
     assert!(stage.get(Kind::ReplicaSet, "web")["status"]["conditions"].is_null());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_grows_at_the_moment_of_its_timer_makes_no_pod_twice() {
+    let mut stage = bare();
+    stage.create(workload(Kind::ReplicaSet, "web", json!({"replicas": 1, "minReadySeconds": 60})));
+    stage.settle();
+    run(&stage.server, &stage.pods()[0], "n", true);
+    stage.settle();
+    // The pod counts as available from now on, which is looked at by a timer; and just now somebody wants more.
+    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    let mut follower = stage.server.follow();
+    stage.patch(Kind::ReplicaSet, "web", json!({"spec": {"replicas": 3}}));
+    stage.settle();
+    let changes = std::iter::from_fn(|| follower.try_next());
+    let made = changes.filter(|change| change.kind == Kind::Pod && change.before.is_none()).count();
+    assert_eq!(made, 2);
+    assert_eq!(stage.get(Kind::ReplicaSet, "web")["status"]["availableReplicas"], 1);
+}

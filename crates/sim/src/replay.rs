@@ -1,0 +1,19 @@
+//! Decides again what a recording says was decided.
+
+use std::sync::atomic::AtomicBool;
+
+use cluster::record::{Choice, Decided, ProvisioningQuestion, provisioning};
+use engine::solve::{Question, solve};
+
+/// What the same question is answered with today. Equal to the choice that was recorded, if nothing has changed since.
+pub fn decide_again(decided: &Decided) -> Choice {
+    match &decided.decision.choice {
+        Choice::Provisioning(recorded) => {
+            let (batch, asked) = (&decided.batch, recorded.question);
+            let pods: Vec<_> = batch.pods().map(|pod| &**pod).collect();
+            let asked_now = ProvisioningQuestion { pods: pods.len(), ..asked };
+            let question = Question { effort: asked.effort, expects_more: asked.expects_more, ..Question::about(pods) };
+            provisioning(asked_now, &solve(&batch.snapshot, &question, &AtomicBool::new(false)))
+        }
+    }
+}

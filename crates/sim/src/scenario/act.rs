@@ -1,0 +1,162 @@
+//! What a step does, to the cluster or to its cloud.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::price::Price;
+use provider::OfferingKey;
+use provider::kwok::Kwok;
+use serde_json::{Value, json};
+
+use super::cast::{Object, Selection};
+use super::expectation::Expectation;
+use super::lines::Located;
+use super::trace::Trace;
+use crate::apiserver::{ApiServer, At, Deletion, Refusal};
+use crate::fields::{name, namespace};
+use crate::kinds::Kind;
+
+/// Something that happens at a time.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Apply(Vec<Manifest>),
+    Delete(Object),
+    Scale { object: Object, replicas: u32, over: Duration },
+    Patch { object: Object, patch: Manifest },
+    Cloud(CloudAction),
+    Expect(Expectation),
+    Trace(Arc<Trace>),
+}
+
+/// An object as it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Manifest {
+    pub(super) source: Located,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum CloudAction {
+    Price { goods: Selection, change: PriceRule },
+    Shortage(Selection),
+    Restock(Selection),
+    Interruption { goods: Selection, count: usize, notice: Duration },
+    Image { family: String, release: String },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PriceRule {
+    Is(Price),
+    TimesPartsPerMillion(i64),
+}
+
+impl Manifest {
+    pub(super) fn of(source: &Located) -> Self {
+        Self { value: source.value(), source: source.clone() }
+    }
+
+    /// What it is, as people say it.
+    pub(super) fn spoken(&self) -> String {
+        let kind = self.value["kind"].as_str().unwrap_or("object");
+        match namespace(&self.value) {
+            "" => format!("{kind} {}", name(&self.value)),
+            namespace => format!("{kind} {namespace}/{}", name(&self.value)),
+        }
+    }
+}
+
+/// Makes an object what a manifest says: it is created, or what is there takes over what the manifest names.
+pub(super) fn apply(server: &ApiServer, manifest: &Value) -> Result<Arc<Value>, Refusal> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = Kind::of(&text(&manifest["apiVersion"]), &text(&manifest["kind"]));
+    if let Some(kind) = kind {
+        let at = match (kind.is_namespaced(), namespace(manifest)) {
+            (true, "") => At::new("default", name(manifest)),
+            (true, given) => At::new(given, name(manifest)),
+            (false, _) => At::new("", name(manifest)),
+        };
+        if server.get(kind, &at).is_some() {
+            let mut patch = manifest.clone();
+            if let Some(members) = patch.as_object_mut() {
+                members.remove("status");
+            }
+            return server.patch_written(kind, &at, &patch);
+        }
+    }
+    server.create_written(manifest.clone())
+}
+
+pub(super) fn set_replicas(server: &ApiServer, object: &Object, replicas: u32) -> Result<(), Refusal> {
+    server.patch(object.kind, &object.at, &json!({"spec": {"replicas": replicas}})).map(drop)
+}
+
+pub(super) fn delete(server: &ApiServer, object: &Object) -> Result<(), Refusal> {
+    server.delete(object.kind, &object.at, &Deletion::default())
+}
+
+/// Changes the shelves and prices of a cloud.
+pub(super) fn trade(cloud: &Kwok, action: &CloudAction) {
+    let chosen = |goods: &Selection| {
+        let keys = cloud.price_list().filter(|(key, _)| goods.has(key));
+        keys.collect::<Vec<(OfferingKey, Price)>>()
+    };
+    let facts = cloud.facts();
+    match action {
+        CloudAction::Price { goods, change } => chosen(goods).into_iter().for_each(|(key, price)| {
+            let price = match change {
+                PriceRule::Is(price) => *price,
+                PriceRule::TimesPartsPerMillion(parts) => price.scaled(*parts),
+            };
+            facts.set_price(key, price);
+        }),
+        CloudAction::Shortage(goods) => chosen(goods).into_iter().for_each(|(key, _)| facts.sell_out(key)),
+        CloudAction::Restock(goods) => chosen(goods).iter().for_each(|(key, _)| facts.restock(key)),
+        CloudAction::Image { family, release } => facts.publish(family, release),
+        // Whom it strikes is known to the ledger.
+        CloudAction::Interruption { .. } => {}
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Apply(manifests) => {
+                let all: Vec<String> = manifests.iter().map(Manifest::spoken).collect();
+                write!(f, "apply {}", all.join(", "))
+            }
+            Self::Delete(object) => write!(f, "delete {object}"),
+            Self::Scale { object, replicas, over } if over.is_zero() => write!(f, "scale {object} to {replicas}"),
+            Self::Scale { object, replicas, over } => {
+                write!(f, "scale {object} to {replicas} within {} s", over.as_secs())
+            }
+            Self::Patch { object, .. } => write!(f, "patch {object}"),
+            Self::Cloud(action) => action.fmt(f),
+            Self::Expect(_) => write!(f, "expect"),
+            Self::Trace(trace) => {
+                write!(f, "trace {}: {} pods come and go", trace.name, trace.pods.len())?;
+                match trace.dropped {
+                    0 => Ok(()),
+                    dropped => write!(f, "; {dropped} that no machine can hold are left out"),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for CloudAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Price { goods, change: PriceRule::Is(price) } => write!(f, "{goods} now costs {price}"),
+            Self::Price { goods, change: PriceRule::TimesPartsPerMillion(parts) } => {
+                write!(f, "{goods} now costs {} times as much", *parts as f64 / 1e6)
+            }
+            Self::Shortage(goods) => write!(f, "sold out: {goods}"),
+            Self::Restock(goods) => write!(f, "on sale again: {goods}"),
+            Self::Interruption { goods, count, notice } => {
+                write!(f, "the cloud takes back {count} of {goods} in {} s", notice.as_secs())
+            }
+            Self::Image { family, release } => write!(f, "image {family} {release} comes out"),
+        }
+    }
+}

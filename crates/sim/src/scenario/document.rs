@@ -1,0 +1,260 @@
+//! The shape of a `Scenario` on paper: `dovetail.dev/v1alpha1`. Nothing but shapes; what they mean is decided in `read`.
+
+use std::fmt;
+
+use api::Duration;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde_saphyr::Spanned;
+
+use super::lines::Located;
+
+pub(super) const API_VERSION: &str = "dovetail.dev/v1alpha1";
+pub(super) const KIND: &str = "Scenario";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Document {
+    #[serde(rename = "apiVersion")]
+    pub(super) _api_version: String,
+    #[serde(rename = "kind")]
+    pub(super) _kind: String,
+    pub(super) metadata: Metadata,
+    pub(super) spec: Spec,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Metadata {
+    pub(super) name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Spec {
+    pub(super) cloud: Spanned<Cloud>,
+    pub(super) duration: Spanned<Duration>,
+    /// The time of day and the date on the cluster's clocks at the beginning.
+    pub(super) starts_at: Option<Timestamp>,
+    #[serde(default)]
+    pub(super) steps: Vec<Spanned<Step>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Cloud {
+    pub(super) catalog: Catalog,
+    pub(super) region: Option<Spanned<String>>,
+    pub(super) launch_delay: Option<Spanned<Duration>>,
+    pub(super) registration_delay: Option<Spanned<Duration>>,
+    #[serde(default)]
+    pub(super) shortages: Vec<Spanned<Goods>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Catalog {
+    Kwok,
+    Ec2,
+}
+
+/// Offerings: all that are of one of the types, in one of the zones and of one of the capacity types. What is left out is all.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Goods {
+    #[serde(default)]
+    pub(super) types: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) zones: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) capacity_types: Vec<Spanned<String>>,
+}
+
+/// A time, and one of the things that can happen.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Step {
+    pub(super) at: Spanned<Duration>,
+    pub(super) apply: Option<Located>,
+    pub(super) delete: Option<Target>,
+    pub(super) scale: Option<Scale>,
+    pub(super) patch: Option<Patch>,
+    pub(super) cloud: Option<Spanned<CloudEvent>>,
+    pub(super) expect: Option<Spanned<Expect>>,
+    pub(super) trace: Option<Trace>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Target {
+    pub(super) kind: Spanned<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scale {
+    pub(super) kind: Spanned<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+    pub(super) replicas: u32,
+    /// Not at once, but evenly within this time.
+    pub(super) over: Option<Spanned<Duration>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Patch {
+    pub(super) kind: Spanned<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+    /// A merge patch.
+    pub(super) patch: Located,
+}
+
+/// One of the things that can happen to a cloud.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CloudEvent {
+    pub(super) price: Option<PriceChange>,
+    pub(super) shortage: Option<Goods>,
+    pub(super) restock: Option<Goods>,
+    pub(super) interruption: Option<Interruption>,
+    pub(super) image: Option<Image>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PriceChange {
+    #[serde(default)]
+    pub(super) types: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) zones: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) capacity_types: Vec<Spanned<String>>,
+    /// The new price in dollars per hour.
+    pub(super) per_hour: Option<Spanned<f64>>,
+    /// The new price as a multiple of the present one.
+    pub(super) times: Option<Spanned<f64>>,
+}
+
+/// Machines that the cloud takes back, the oldest first.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Interruption {
+    #[serde(default)]
+    pub(super) types: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) zones: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) capacity_types: Vec<Spanned<String>>,
+    #[serde(default = "one")]
+    pub(super) count: u32,
+    /// Two minutes, as EC2 gives them, unless told otherwise.
+    pub(super) notice: Option<Spanned<Duration>>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Image {
+    pub(super) family: String,
+    pub(super) release: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Expect {
+    pub(super) nodes: Option<Count>,
+    /// Every node is of one of these types.
+    pub(super) types: Option<Vec<Spanned<String>>>,
+    pub(super) price_per_hour_at_most: Option<Spanned<f64>>,
+    pub(super) pending_pods: Option<Count>,
+    pub(super) running_pods: Option<Count>,
+    /// How long it may take until it is so; without it, it must be so at once.
+    pub(super) within: Option<Spanned<Duration>>,
+}
+
+/// Pods that come and go as a file says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Trace {
+    pub(super) file: Spanned<String>,
+    /// The second of the trace that is the time of the step; pods that are there by then come at once.
+    #[serde(default)]
+    pub(super) from: u64,
+    /// The second of the trace at which it ends. Pods that are left stay.
+    pub(super) to: Option<Spanned<u64>>,
+    pub(super) namespace: Option<String>,
+    /// What every pod is like beside its name and its requests, as a merge patch over a plain pod.
+    pub(super) template: Option<Located>,
+}
+
+/// A number, or from one to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Count {
+    pub(super) fn has(self, number: u64) -> bool {
+        (self.min..=self.max).contains(&number)
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.min, self.max) {
+            (min, max) if min == max => write!(f, "{min}"),
+            (0, max) => write!(f, "at most {max}"),
+            (min, u64::MAX) => write!(f, "at least {min}"),
+            (min, max) => write!(f, "{min} to {max}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountVisitor)
+    }
+}
+
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Count;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number such as 5, or {min: 1, max: 5}")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Count, E> {
+        Ok(Count { min: number, max: number })
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Count, E> {
+        let number = u64::try_from(number).map_err(|_| E::custom(format!("{number} is less than none")))?;
+        self.visit_u64(number)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Count, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Range {
+            min: Option<u64>,
+            max: Option<u64>,
+        }
+        let range = Range::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let count = Count { min: range.min.unwrap_or(0), max: range.max.unwrap_or(u64::MAX) };
+        match count.min <= count.max {
+            true => Ok(count),
+            false => Err(de::Error::custom(format!("min {} is more than max {}", count.min, count.max))),
+        }
+    }
+}
