@@ -7,15 +7,16 @@ export DOVETAIL_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dovetail
 export CARGO_TARGET_DIR ?= $(DOVETAIL_CACHE)/target
 
 PLAYGROUND := $(DOVETAIL_CACHE)/playground
+PLAY ?= simulate scenarios/eks-workshop.yaml
 SAY := @echo >&2
 
-.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-live cluster cluster-down
-.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-live
+.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory cluster cluster-down
+.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory
 
 help: ## what the targets are
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-run: ## build dovetail and show what it can do
+run: ## build dovetail and play scenarios/eks-workshop.yaml (PLAY takes another command line)
 check: ## the quick look: type check and tidy
 tidy: ## the house rules
 crds: ## write crds/ from the types
@@ -23,13 +24,15 @@ test: ## everything: format, lints, unit, property and e2e tests
 e2e: ## only the tests on a real control plane
 bench: ## our engine and our controller beside the reference's (110 minutes; goes on where it was stopped)
 bench-quick: ## the same on the small ones (10 minutes)
+bench-scenarios: ## how long the large scenarios take and what they cost (2 minutes)
 bench-live: ## only our controller beside the reference's, on real clusters (20 minutes)
-run check tidy crds test e2e bench bench-quick bench-live:
+bench-memory: ## what our controller holds in memory with 5,000 nodes and 100,000 pods (10 minutes)
+run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory:
 	@hack/claim-target.sh $(MAKE) just-$@
 
 just-run:
 	$(SAY) "building dovetail (about 3 minutes the first time, then seconds)"
-	@cargo run --quiet --locked --package cli -- --help
+	@cargo run --quiet --locked --package cli -- $(PLAY)
 
 just-check:
 	cargo check --locked --workspace --all-targets
@@ -66,7 +69,7 @@ just-bench:
 	$(SAY) "building the optimised benchmark (about 5 minutes the first time)"
 	@# A target that the engine misses does not keep the controller from being measured.
 	cargo run --quiet --locked --release --package xtask -- bench --page $(BENCH); engine=$$?; \
-		$(MAKE) just-bench-live && exit $$engine
+		$(MAKE) just-bench-scenarios && $(MAKE) just-bench-live && exit $$engine
 
 # LIVE takes further options, such as `--pods 500 --rounds 1`.
 just-bench-live:
@@ -75,6 +78,17 @@ just-bench-live:
 	$(SAY) "measuring the controller beside the reference's on real clusters (about 15 minutes)"
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" DOVETAIL_REFERENCE="$$(hack/reference.sh)" && \
 		"$(CARGO_TARGET_DIR)/release/live" $(LIVE)
+
+just-bench-memory:
+	$(SAY) "building the optimised controller (about 5 minutes the first time)"
+	cargo build --quiet --locked --release --package cli
+	@# Who asks need not be optimised, only who answers.
+	DOVETAIL_BINARY="$(CARGO_TARGET_DIR)/release/dovetail" cargo bench --quiet --locked --profile dev --package e2e --bench memory
+
+just-bench-scenarios:
+	$(SAY) "building the optimised simulator (about 5 minutes the first time)"
+	cargo build --quiet --locked --release --package cli
+	hack/bench-scenarios.sh "$(CARGO_TARGET_DIR)/release/dovetail"
 
 just-bench-quick:
 	$(SAY) "building the optimised benchmark (about 5 minutes the first time)"

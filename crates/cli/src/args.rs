@@ -19,6 +19,45 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Crds(Crds),
     Controller(Box<Controller>),
+    Simulate(Simulate),
+}
+
+/// Play a scenario: the autoscaler in a simulated cluster under virtual time, without a cluster or a bill.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Simulate {
+    /// Manifests and one `kind: Scenario`, as YAML.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// What chance is drawn from; the same seed gives the same story.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How fast time passes.
+    #[arg(long, value_enum, default_value_t = Speed::Max)]
+    pub(crate) speed: Speed,
+    /// A story for people or one object for programs.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+    /// Write down what the controllers saw and decided, as lines of JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Speed {
+    /// As fast as the machine can.
+    Max,
+    /// As fast as in real life.
+    #[value(name = "1x")]
+    One,
+    /// A minute in a second.
+    #[value(name = "60x")]
+    Sixty,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Text,
+    Json,
 }
 
 /// Run the autoscaler: out of a cluster with a kubeconfig, in one with its service account.

@@ -74,7 +74,8 @@ async fn serve(settings: Settings, choice: &ClusterChoice, assortment: Assortmen
         client,
         cloud: Metered::new(Arc::new(cloud), metrics.clone()),
         recorder: Recorder::new(events::COMPONENT, clock.clone(), rng.fork("events")),
-        compute: Compute::on_threads(settings.cores()),
+        // Pods that wait must not wait behind a decision about nodes that run.
+        compute: Compute::on_threads(settings.cores().max(2)),
         clock,
         metrics,
         settings,

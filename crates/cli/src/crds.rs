@@ -3,8 +3,6 @@
 //! Applying looks at every definition before it changes the first one. A cluster that still stores an older version
 //! would lose those objects' meaning, so it is left alone and told how to get out of that state.
 
-use std::io::Write;
-
 use anyhow::Context;
 use api::crd::{self, Crd, CrdSet};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -17,6 +15,7 @@ use runtime::patch::merge_patch;
 use serde_json::json;
 
 use crate::args::{Crds, Provider};
+use crate::output::print;
 
 /// How often a definition may change under our hands before we say so.
 const MOST_CONFLICTS: usize = 10;
@@ -34,16 +33,6 @@ pub(crate) fn run(command: &Crds) -> anyhow::Result<()> {
     let choice = ClusterChoice { kubeconfig: command.kubeconfig.clone(), context: command.context.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(apply(&definitions, &choice))
-}
-
-/// Writes to standard output; a reader that closed early, such as `head`, is not a failure.
-fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write the definitions")
-        }
-        _ => Ok(()),
-    }
 }
 
 async fn apply(definitions: &[Crd], choice: &ClusterChoice) -> anyhow::Result<()> {

@@ -3,12 +3,14 @@
 //! Purpose: the front door. Reads the command line, chooses the parts, and turns every failure into one line.
 //! May touch: everything, to wire it together; standard output and standard error.
 //! Must not touch: decisions. Whatever is worth a test of its own belongs to another room.
-//! Invariants: exit code 0 for done, 1 for failed, 2 for a command line that makes no sense; a failure is one line on
-//! standard error that says what was tried and what to do.
+//! Invariants: exit code 0 for done, 1 for failed, 2 for a command line or a scenario that makes no sense; a failure is one line
+//! on standard error that says what was tried and what to do.
 
 mod args;
 mod controller;
 mod crds;
+mod output;
+mod simulate;
 
 use std::process::ExitCode;
 
@@ -27,7 +29,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("dovetail: {}", one_line(&error));
-            ExitCode::FAILURE
+            let makes_no_sense = error.is::<sim::scenario::Fault>();
+            if makes_no_sense { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -36,6 +39,7 @@ fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         Command::Crds(command) => crds::run(&command),
         Command::Controller(command) => controller::run(*command),
+        Command::Simulate(command) => simulate::run(&command),
     }
 }
 
