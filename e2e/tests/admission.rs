@@ -1,16 +1,13 @@
 //! What a real API server says to each row of the admission tables, and that the tables leave no rule out.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use api::crd::{CrdSet, definitions};
 use e2e::Cluster;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Api, Client};
-use serde_json::{Value, json};
-use sim::tables::{Causes, Row, Rule, Table, Verdict, exercised, read_tables, rules_of};
+use serde_json::Value;
+use sim::tables::{Rule, Table, Verdict, check_over_client, exercised, read_tables, rules_of};
 
 #[test]
 fn the_api_server_agrees_with_every_row_of_the_aws_tables() {
@@ -109,73 +106,11 @@ fn check_set(set: CrdSet) {
         let mut rows = 0;
         for table in tables().iter().filter(|table| table.set == set.name()) {
             rows += table.rows.len();
-            failures.extend(check_table(&client, table).await);
+            failures.extend(check_over_client(&client, table, &definition(table)).await.unwrap());
         }
         eprintln!("{rows} rows of the set {}", set.name());
         assert!(rows > 0);
         failures
     });
     assert!(failures.is_empty(), "{} rows failed:\n{}", failures.len(), failures.join("\n"));
-}
-
-async fn check_table(client: &Client, table: &Table) -> Vec<String> {
-    let definition = definition(table);
-    let rules: BTreeMap<String, Rule> =
-        rules_of(&definition).into_iter().map(|rule| (rule.to_string(), rule)).collect();
-    let api = api_of(client, &definition);
-    let mut failures = Vec::new();
-    for (index, row) in table.rows.iter().enumerate() {
-        let name = format!("row-{index}");
-        let outcome = send(&api, table, row, &name).await;
-        if let Some(problem) = row.problem_with(&rules, outcome) {
-            failures.push(format!("{} {:?}: {problem}", table.definition, row.name));
-        }
-        // Most rows never came to exist.
-        let _ = api.delete(&name, &DeleteParams::default()).await;
-    }
-    failures
-}
-
-fn causes(error: kube::Error) -> Causes {
-    let kube::Error::Api(status) = error else { panic!("the API server did not answer: {error}") };
-    let causes: Causes = status
-        .details
-        .iter()
-        .flat_map(|details| &details.causes)
-        .map(|c| (c.field.clone(), c.message.clone()))
-        .collect();
-    if causes.is_empty() { vec![(String::new(), status.message.clone())] } else { causes }
-}
-
-/// The stored object, or the causes of the refusal.
-async fn send(api: &Api<DynamicObject>, table: &Table, row: &Row, name: &str) -> Result<Value, Causes> {
-    let object = |mut value: Value| -> DynamicObject {
-        value["metadata"]["name"] = name.into();
-        serde_json::from_value(value).unwrap()
-    };
-    let wanted = table.object(row).unwrap();
-    let options = PostParams::default();
-    if row.status {
-        api.create(&options, &object(wanted.clone())).await.map_err(causes)?;
-        let patch = json!({"status": wanted["status"]});
-        api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(causes)?;
-    } else if let Some(old) = table.old_object(row).unwrap() {
-        let existing = api.create(&options, &object(old)).await.unwrap_or_else(|e| panic!("{}: {e}", row.name));
-        let mut wanted = wanted;
-        wanted["metadata"]["resourceVersion"] = existing.metadata.resource_version.unwrap().into();
-        api.replace(name, &options, &object(wanted)).await.map_err(causes)?;
-    } else {
-        api.create(&options, &object(wanted)).await.map_err(causes)?;
-    }
-    Ok(serde_json::to_value(api.get(name).await.unwrap()).unwrap())
-}
-
-fn api_of(client: &Client, definition: &Value) -> Api<DynamicObject> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap();
-    let kind = GroupVersionKind::gvk(text("/spec/group"), text("/spec/versions/0/name"), text("/spec/names/kind"));
-    let resource = ApiResource::from_gvk_with_plural(&kind, text("/spec/names/plural"));
-    match text("/spec/scope") {
-        "Namespaced" => Api::namespaced_with(client.clone(), "default", &resource),
-        _ => Api::all_with(client.clone(), &resource),
-    }
 }

@@ -1,0 +1,38 @@
+//! What the controller holds in memory with 5,000 nodes and 100,000 pods: `make bench-memory`.
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it saw")]
+
+#[path = "memory/objects.rs"]
+mod objects;
+#[path = "memory/server.rs"]
+mod server;
+#[path = "memory/story.rs"]
+mod story;
+
+use anyhow::{Result, ensure};
+use story::{Size, play};
+
+const MEGABYTE: f64 = 1_048_576.0;
+/// The most that the process may ever hold, the first list included.
+const MOST: f64 = 300.0;
+/// The most that it may hold more after the last hour than after the first: what an allocator keeps for itself is never quite the same.
+const MOST_GROWTH: f64 = 8.0;
+
+fn main() -> Result<()> {
+    let size = Size { nodes: 5_000, pods: 100_000 };
+    let report = play(size)?;
+    let megabytes = |bytes: u64| bytes as f64 / MEGABYTE;
+    println!("{} nodes, {} pods", size.nodes, size.pods);
+    println!(
+        "ready after {:.1} s, peak until idle {:.1} MB",
+        report.ready_after.as_secs_f64(),
+        megabytes(report.peak_of_start)
+    );
+    for (hour, resident) in report.resident.iter().enumerate() {
+        println!("hour {:2}: {:.1} MB resident", hour + 1, megabytes(*resident));
+    }
+    let growth = report.growth() as f64 / MEGABYTE;
+    println!("peak {:.1} MB, growth {growth:.1} MB, {:.1} s of CPU", megabytes(report.peak), report.cpu.as_secs_f64());
+    ensure!(megabytes(report.peak) < MOST, "the peak is above {MOST} MB");
+    ensure!(growth < MOST_GROWTH, "it has grown by more than {MOST_GROWTH} MB");
+    Ok(())
+}
