@@ -52,8 +52,9 @@ const ROOMS: [Room; 15] = [
 
 /// Arrows allowed in tests only, from and to. The engine's plans are held before the judge, those for objects from the wire
 /// too; the judge knows no engine. The judge itself is held before the real scheduler, on objects that the lowering makes
-/// model values of. The simulator's API server and a real one are held to one suite and the same tables.
-const TEST_ARROWS: [(&str, &str); 8] = [
+/// model values of. The simulator's API server and a real one are held to one suite and the same tables, and the former serves the
+/// measurement of memory, with the clock of `runtime`.
+const TEST_ARROWS: [(&str, &str); 9] = [
     ("engine", "judge"),
     ("cluster", "engine"),
     ("cluster", "judge"),
@@ -62,6 +63,7 @@ const TEST_ARROWS: [(&str, &str); 8] = [
     ("e2e", "model"),
     ("e2e", "provider"),
     ("e2e", "sim"),
+    ("e2e", "runtime"),
 ];
 
 /// Third-party crates that would bring the outside world into a room that must not know it. A family is banned whole:

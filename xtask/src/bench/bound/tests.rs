@@ -60,6 +60,7 @@ fn world(shapes: &[Shape], pods: &[(i64, i64)]) -> Snapshot {
         template: Template::default(),
         instance_types: shapes.iter().enumerate().map(|(index, shape)| kind(format!("t{index}"), *shape)).collect(),
         budgets: Budgets::default(),
+        consolidation: Default::default(),
     };
     snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     for (index, (milli, gigabytes)) in pods.iter().enumerate() {
@@ -82,6 +83,7 @@ fn add_node(snapshot: &mut Snapshot, (cores, gigabytes): (i64, i64)) {
         progress: Progress::Initialized,
         is_leaving: false,
         created: Instant::from_unix_seconds(0),
+        tenure: None,
     };
     snapshot.nodes.insert(node.name.clone(), Arc::new(node));
 }
