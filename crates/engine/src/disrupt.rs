@@ -101,7 +101,7 @@ pub struct Decision {
     pub allowances: Vec<Allowance>,
     /// How many nodes each method could choose from.
     pub eligible: Vec<(Method, usize)>,
-    /// Pods that keep nodes by preferences that need not be kept: required reading for whoever wonders.
+    /// How pools with the policy Balanced scored what was considered, accepted or not.
     pub scores: Vec<PoolScore>,
     /// When time alone may change the answer: a budget's window ends, a protection runs out.
     pub look_again: Option<Instant>,

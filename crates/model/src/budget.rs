@@ -210,8 +210,8 @@ impl Window {
         }
     }
 
-    /// When it next becomes active, or stops to be. Nothing when that never happens, or only after very many windows that
-    /// overlap.
+    /// When it next becomes active, or stops to be; after very many windows that overlap, when to ask again. Nothing when that
+    /// never happens.
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         if !self.contains(now) {
             return self.schedule.next_after(now);
@@ -221,10 +221,10 @@ impl Window {
         for _ in 0..MOST_HITS_FOLLOWED {
             match self.schedule.next_after(end.minus(self.duration)) {
                 Some(hit) if hit <= end => end = hit.plus(self.duration),
-                _ => return Some(end),
+                _ => break,
             }
         }
-        None
+        Some(end)
     }
 }
 

@@ -109,8 +109,17 @@ pub fn blocked(pod: &Pod, budgets: &[Arc<PodBudget>], blocking: Blocking, now: I
         Blocking::Now => first.disruptions_allowed <= 0,
         Blocking::Always => first.blocks_always,
     };
-    let lets_it_go = first.lets_unhealthy_go && pod.is_ready == Readiness::NotReady;
-    (lets_nobody_go && !lets_it_go).then(|| Blocked::By(first.clone()))
+    (lets_nobody_go && !is_let_go(first, pod)).then(|| Blocked::By(first.clone()))
+}
+
+/// Whether evicting the pod now takes one of the disruptions that a budget allows.
+pub fn is_charged_to(budget: &PodBudget, pod: &Pod, now: Instant) -> bool {
+    is_over(budget, pod) && is_evictable(pod, now) && !is_let_go(budget, pod)
+}
+
+/// A pod that is not ready may leave whatever the budget has left, if the budget says so.
+fn is_let_go(budget: &PodBudget, pod: &Pod) -> bool {
+    budget.lets_unhealthy_go && pod.is_ready == Readiness::NotReady
 }
 
 /// Whether a budget is over a pod.

@@ -10,6 +10,9 @@ use model::time::Instant;
 
 use super::Scene;
 
+/// How far ahead the opening of a closed pool is looked for: windows that open and close daily, for a month.
+const MOST_CHANGES_FOLLOWED: usize = 64;
+
 /// What a pool's budgets allow for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
@@ -23,6 +26,8 @@ pub struct Allowance {
     pub consuming: u32,
     /// When a window of the pool's budgets begins or ends next.
     pub until: Option<Instant>,
+    /// When time alone lets the next node leave, if nobody may now.
+    pub opens: Option<Instant>,
 }
 
 impl Allowance {
@@ -43,7 +48,9 @@ pub fn allowances(scene: &Scene<'_>) -> Vec<Allowance> {
         for reason in [Reason::Empty, Reason::Drifted, Reason::Underutilized] {
             let allowed = pool.budgets.allowed_disruptions(reason, now, nodes);
             let until = next_change(&pool.budgets, reason, now);
-            all.push(Allowance { pool: name.clone(), reason, nodes, allowed, consuming, until });
+            let opens = until.filter(|_| allowed <= consuming);
+            let opens = opens.and_then(|first| opening(&pool.budgets, reason, first, (nodes, consuming)));
+            all.push(Allowance { pool: name.clone(), reason, nodes, allowed, consuming, until, opens });
         }
     }
     all
@@ -73,6 +80,13 @@ fn is_consuming(node: &Node, spoken_for: &BTreeSet<&NodeName>) -> bool {
 fn next_change(budgets: &Budgets, reason: Reason, now: Instant) -> Option<Instant> {
     let windows = budgets.usable().iter().filter(|budget| budget.applies_to(reason)).filter_map(|b| b.window.as_ref());
     windows.filter_map(|window| window.next_change(now)).min()
+}
+
+/// The first change of a window, from this one on, that lets more nodes go than are going.
+fn opening(budgets: &Budgets, reason: Reason, first: Instant, (nodes, consuming): (u32, u32)) -> Option<Instant> {
+    let changes = std::iter::successors(Some(first), |change| next_change(budgets, reason, *change));
+    let mut changes = changes.take(MOST_CHANGES_FOLLOWED);
+    changes.find(|change| budgets.allowed_disruptions(reason, *change, nodes) > consuming)
 }
 
 /// What is left of every pool's budgets while commands are being chosen.
@@ -110,7 +124,7 @@ impl Purse {
             pool: pool.clone(),
             reason,
             allowed: allowance.map_or(0, |allowance| allowance.allowed),
-            until: allowance.and_then(|allowance| allowance.until),
+            until: allowance.and_then(|allowance| allowance.opens),
         })
     }
 }

@@ -69,7 +69,9 @@ pub(super) fn pods_by_node(snapshot: &Snapshot) -> PodsByNode<'_> {
     }
     let ours = snapshot.nodes.values().filter(|node| node.tenure.is_some());
     let kept = ours.filter_map(|node| {
-        let stay = pods.get(&node.name)?.iter().find_map(|pod| kept_by_pod(snapshot, pod))?;
+        let pods = pods.get(&node.name)?;
+        let asked = pods.iter().find_map(|pod| kept_by_itself(snapshot, pod));
+        let stay = asked.or_else(|| pods.iter().find_map(|pod| kept_by_budgets(snapshot, pod)))?;
         Some((&node.name, stay))
     });
     PodsByNode { kept: kept.collect(), pods }
@@ -163,15 +165,18 @@ fn candidate<'a>(
     })
 }
 
-/// What a pod that may not be disturbed says.
-fn kept_by_pod(snapshot: &Snapshot, pod: &Pod) -> Option<Stay> {
-    if pod.life == Life::Active && pod.is_protected(snapshot.now) {
-        let until = match pod.do_not_disrupt {
-            DoNotDisrupt::Until(end) => Some(end),
-            DoNotDisrupt::No | DoNotDisrupt::Always => None,
-        };
-        return Some(Stay::PodDoNotDisrupt { pod: pod.name.clone(), until });
-    }
+/// What a pod says that may not be disturbed.
+fn kept_by_itself(snapshot: &Snapshot, pod: &Pod) -> Option<Stay> {
+    let until = match pod.do_not_disrupt {
+        DoNotDisrupt::Until(end) => Some(end),
+        DoNotDisrupt::No | DoNotDisrupt::Always => None,
+    };
+    let is_protected = pod.life == Life::Active && pod.is_protected(snapshot.now);
+    is_protected.then(|| Stay::PodDoNotDisrupt { pod: pod.name.clone(), until })
+}
+
+/// What the PodDisruptionBudgets over a pod say.
+fn kept_by_budgets(snapshot: &Snapshot, pod: &Pod) -> Option<Stay> {
     let name = |budget: &model::snapshot::PodBudget| PodName {
         namespace: budget.namespace.clone(),
         name: budget.name.clone(),

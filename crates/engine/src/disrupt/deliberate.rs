@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::budget::Reason;
 use model::disruption::{Disruption, Leaver, Method, PoolScore, Stay, Staying, Worth};
-use model::eviction::{EvictionCost, is_currently_reschedulable, is_evictable, is_over};
+use model::eviction::{EvictionCost, is_charged_to, is_currently_reschedulable};
 use model::ids::{NodeName, PodName, PoolName};
 use model::plan::{Plan, Target};
 use model::pod::Pod;
@@ -163,7 +163,8 @@ impl<'s, 'a> Deliberation<'s, 'a> {
             }
         }
         let windows = self.allowances.iter().filter_map(|allowance| allowance.until);
-        look_again = look_again.into_iter().chain(windows.filter(|until| *until > now)).min();
+        let awaited = windows.chain(self.imagined.hoped_until).filter(|until| *until > now);
+        look_again = look_again.into_iter().chain(awaited).min();
         self.effort.plans = self.imagined.plans;
         Decision {
             commands: self.commands,
@@ -234,9 +235,8 @@ impl Ledger {
     pub(super) fn exhausted(&self, snapshot: &Snapshot, pods: &[PodName]) -> Option<PodName> {
         let pods = || pods.iter().filter_map(|name| snapshot.pods.get(name));
         let is_used_up = |(name, (budget, left)): (&PodName, &(Arc<PodBudget>, i64))| {
-            let asks = |pod: &Arc<Pod>| is_over(budget, pod) && is_evictable(pod, snapshot.now);
-            let is_free = budget.lets_unhealthy_go;
-            (*left <= 0 && !is_free && pods().any(asks)).then(|| name.clone())
+            let asks = |pod: &Arc<Pod>| is_charged_to(budget, pod, snapshot.now);
+            (*left <= 0 && pods().any(asks)).then(|| name.clone())
         };
         self.left.iter().find_map(is_used_up)
     }
@@ -251,9 +251,7 @@ impl Ledger {
     }
 
     fn charge(&mut self, snapshot: &Snapshot, pod: &Pod) {
-        if is_evictable(pod, snapshot.now) {
-            let over = self.left.values_mut().filter(|(budget, _)| is_over(budget, pod));
-            over.for_each(|(_, left)| *left -= 1);
-        }
+        let charged = self.left.values_mut().filter(|(budget, _)| is_charged_to(budget, pod, snapshot.now));
+        charged.for_each(|(_, left)| *left -= 1);
     }
 }

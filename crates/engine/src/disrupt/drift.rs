@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::disruption::{Method, Stay};
-use model::ids::PoolName;
+use model::ids::{PodName, PoolName};
 use model::plan::{Plan, PlannedClaim};
 use model::pool::PoolKind;
 
@@ -41,11 +41,8 @@ fn plan_for(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>, 
         return Err(Stay::OthersFirst);
     }
     let pods = deliberation.pods_to_move(name);
-    if let Some(budget) = deliberation.ledger.exhausted(deliberation.scene.snapshot, &pods) {
-        // With a deadline for the drain nobody waits for budgets.
-        if candidate.tenure.grace.is_none() {
-            return Err(Stay::PodBudgetInUse { budget });
-        }
+    if let Some(stay) = waits_for_pod_budget(deliberation, candidate, &pods) {
+        return Err(stay);
     }
     let plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::All);
     if !plan.unplaced.is_empty() {
@@ -58,6 +55,16 @@ fn plan_for(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>, 
         Some(stay) => Err(stay),
         None => Ok(plan),
     }
+}
+
+/// Whether others of the same PodDisruptionBudget go first. With a deadline for the drain nobody waits for budgets.
+fn waits_for_pod_budget(
+    deliberation: &Deliberation<'_, '_>,
+    candidate: &Candidate<'_>,
+    pods: &[PodName],
+) -> Option<Stay> {
+    let budget = deliberation.ledger.exhausted(deliberation.scene.snapshot, pods)?;
+    candidate.tenure.grace.is_none().then_some(Stay::PodBudgetInUse { budget })
 }
 
 /// Whether replacements in a pool failed lately.
@@ -105,7 +112,9 @@ pub(super) fn replace_static(deliberation: &mut Deliberation<'_, '_>) {
         let stay = if count.active + count.replacing > replicas || !has_room {
             Some(Stay::StaticPool(pool.clone()))
         } else {
-            paused(deliberation, pool).or_else(|| deliberation.over_budget(&candidate, Method::StaticDrift.reason()))
+            paused(deliberation, pool)
+                .or_else(|| deliberation.over_budget(&candidate, Method::StaticDrift.reason()))
+                .or_else(|| waits_for_pod_budget(deliberation, &candidate, &deliberation.pods_to_move(name)))
         };
         match stay {
             Some(stay) => deliberation.stays(name, stay),

@@ -1,13 +1,12 @@
 //! Nodes without pods: all that budgets allow leave in one command.
 
-use std::collections::BTreeSet;
-
 use model::disruption::{Method, Stay};
-use model::plan::Plan;
+use model::ids::{NodeName, PodName};
+use model::plan::{Plan, Target};
 
 use super::candidates::Candidate;
 use super::deliberate::Deliberation;
-use super::imagine::{Arriving, Taking};
+use super::imagine::Imagined;
 
 pub(super) fn remove_empty(deliberation: &mut Deliberation<'_, '_>) {
     let mut found = deliberation.candidates(Method::Emptiness);
@@ -22,7 +21,7 @@ pub(super) fn remove_empty(deliberation: &mut Deliberation<'_, '_>) {
         } else if let Some(stay) = purse.blocking(&candidate.pool.name, Method::Emptiness.reason()) {
             Some(stay)
         } else {
-            awaited(deliberation, &candidate, &mut moves)
+            awaited(&mut deliberation.imagined, name, &mut moves.placements)
         };
         match stay {
             Some(stay) => deliberation.stays(name, stay),
@@ -38,18 +37,22 @@ pub(super) fn remove_empty(deliberation: &mut Deliberation<'_, '_>) {
     }
 }
 
-/// What an empty node is kept for: pods that wait and would find no other place that is there.
-fn awaited(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>, moves: &mut Plan) -> Option<Stay> {
-    let name = &candidate.node.name;
-    let pods = deliberation.imagined.awaited.get(name)?.clone();
-    let plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::All);
-    if plan.claims.is_empty() && plan.unplaced.is_empty() {
-        // What this node's pods take is not there for those of the next one.
-        deliberation.imagined.carry_out(std::slice::from_ref(name), &plan, Arriving::Closed);
-        moves.placements.extend(plan.placements);
-        return None;
+/// What an empty node is kept for: pods that wait and would find no other place that is there. If there is one, it leaves the
+/// imagined world, so that what its pods take there is not taken twice.
+fn awaited(imagined: &mut Imagined, node: &NodeName, moves: &mut Vec<(PodName, Target)>) -> Option<Stay> {
+    match imagined.relieve(node) {
+        Err(pod) => Some(Stay::Awaited { pod }),
+        Ok(places) => {
+            follow(moves, places);
+            None
+        }
     }
-    Some(Stay::Awaited { pod: pods.into_iter().next()? })
+}
+
+/// Who is sent on from a node that leaves too goes to the later place.
+pub(super) fn follow(moves: &mut Vec<(PodName, Target)>, later: Vec<(PodName, Target)>) {
+    moves.retain(|(pod, _)| later.iter().all(|(other, _)| other != pod));
+    moves.extend(later);
 }
 
 /// The most money for the least trouble first.

@@ -16,6 +16,7 @@ use model::pool::Pool;
 use model::resources::Resources;
 use model::snapshot::Snapshot;
 use model::taints::{Effect, Taint};
+use model::time::Instant;
 use model::volume::AttachLimits;
 
 use super::Scene;
@@ -36,6 +37,8 @@ pub(super) struct Imagined {
     pub(super) awaited: BTreeMap<NodeName, Vec<PodName>>,
     /// The same for pods that stand for the room of buffers.
     pub(super) buffered: BTreeSet<NodeName>,
+    /// When the first of the nodes that are still starting will have been waited for long enough.
+    pub(super) hoped_until: Option<Instant>,
     /// Who stands where.
     on_node: BTreeMap<NodeName, BTreeSet<PodName>>,
     planned: usize,
@@ -67,6 +70,7 @@ impl Imagined {
             catalogue: Arc::new(Catalogue::of(scene.snapshot)),
             awaited: BTreeMap::new(),
             buffered: BTreeSet::new(),
+            hoped_until: None,
             on_node: BTreeMap::new(),
             planned: 0,
             plans: 0,
@@ -131,9 +135,35 @@ impl Imagined {
 
     fn close_the_hopeless(&mut self) {
         let now = self.snapshot.now;
-        let is_hopeless = |node: &Node| !node.is_initialized() && now.since(node.created) > HOPED_FOR;
-        let hopeless = self.snapshot.nodes.values_mut().filter(|node| is_hopeless(node));
-        hopeless.for_each(close);
+        for node in self.snapshot.nodes.values_mut().filter(|node| !node.is_initialized()) {
+            let is_planned = node.name.as_str().starts_with(PLANNED);
+            if now.since(node.created) > HOPED_FOR {
+                close(node);
+            } else if !is_planned {
+                // Whoever looks then finds more than the time gone by.
+                let until = node.created.plus(HOPED_FOR + Duration::from_secs(1));
+                self.hoped_until = self.hoped_until.into_iter().chain([until]).min();
+            }
+        }
+    }
+
+    /// A node that was to take pods who wait leaves, and they go elsewhere: where to, or the first of them if somebody would
+    /// find no place that is there and ready.
+    pub(super) fn relieve(&mut self, node: &NodeName) -> Result<Vec<(PodName, Target)>, PodName> {
+        let pods = self.awaited.get(node).cloned().unwrap_or_default();
+        let mut plan = Plan::default();
+        if let Some(first) = pods.first() {
+            plan = self.plan(&pods, &BTreeSet::from([node.clone()]), Taking::All);
+            if !plan.claims.is_empty() || !plan.unplaced.is_empty() || self.unready(&plan).is_some() {
+                return Err(first.clone());
+            }
+        }
+        self.carry_out(std::slice::from_ref(node), &plan, Arriving::Closed);
+        self.awaited.remove(node);
+        for (pod, node) in plan.placements.iter().filter_map(on_node) {
+            self.awaited.entry(node.clone()).or_default().push(pod.clone());
+        }
+        Ok(plan.placements)
     }
 
     /// The same world, where nodes that are not settled take nobody.

@@ -9,6 +9,7 @@ use model::price::Price;
 
 use super::budgets::{Purse, allowances};
 use super::candidates::{Candidate, Candidates, candidates_among, pods_by_node};
+use super::emptiness::follow;
 use super::imagine::{Arriving, Imagined, Taking};
 use super::replace::at_most;
 use super::worth::{cost_pico, least_saving};
@@ -29,19 +30,24 @@ pub fn still_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption) -> Va
 fn emptiness_holds(scene: &Scene<'_>, command: &Disruption) -> Validity {
     let found = candidates_of(scene, command);
     let mut purse = Purse::new(&allowances(scene));
-    let imagined = Imagined::new(scene);
+    let mut imagined = Imagined::new(scene);
     let (mut left, mut dropped) = (command.clone(), Vec::new());
     left.leaving.clear();
+    left.moves.clear();
     for leaver in &command.leaving {
         let why = match found.may_leave.iter().find(|candidate| candidate.node.name == leaver.node) {
             None if is_nominated(&found, &leaver.node) => Some(Dropped::Nominated),
             None => Some(Dropped::Churn),
-            Some(_) if imagined.awaited.contains_key(&leaver.node) && !command.moves.is_empty() => {
-                Some(Dropped::Nominated)
-            }
             Some(_) if imagined.buffered.contains(&leaver.node) => Some(Dropped::Nominated),
             Some(candidate) if purse.left(&candidate.pool.name, command.reason()) == 0 => Some(Dropped::Budget),
-            Some(_) => None,
+            // Somebody may wait by now who needs just this node.
+            Some(_) => match imagined.relieve(&leaver.node) {
+                Err(_) => Some(Dropped::Nominated),
+                Ok(places) => {
+                    follow(&mut left.moves, places);
+                    None
+                }
+            },
         };
         match why {
             Some(why) => dropped.push((leaver.node.clone(), why)),
@@ -58,7 +64,8 @@ fn emptiness_holds(scene: &Scene<'_>, command: &Disruption) -> Validity {
         };
         return Validity::Fails { why, stays: stays(&found, command) };
     }
-    left.worth = Worth { before: total(&left), evicted: 0, ..left.worth };
+    let evicted = left.leaving.iter().map(|leaver| leaver.pods.len()).sum();
+    left.worth = Worth { before: total(&left), evicted, ..left.worth };
     Validity::Holds { command: left, dropped }
 }
 

@@ -2,7 +2,6 @@
 
 use engine::disrupt::candidates;
 use model::disruption::{Method, Stay};
-use model::ids::PodName;
 use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE};
 use model::node::Progress;
 use model::pod::{DoNotDisrupt, Life, Owner, Pod, Readiness};
@@ -56,6 +55,14 @@ fn a_pod_that_may_not_be_disturbed_keeps_its_node_while_it_lives() {
         (stay.until(), stay.to_string().as_str()),
         (Some(at(NOW + 9)), "pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod=default/a)")
     );
+}
+
+// 02/CA1
+#[test]
+fn a_wish_of_a_pod_is_told_before_a_budget() {
+    let wish = pod("b").asks("cpu", 10).change(|pod| pod.do_not_disrupt = DoNotDisrupt::Always);
+    let both = one(|_| {}).running("n", vec![wish]).pdb("x", 0, |_| {});
+    assert!(matches!(kept(&both, Method::Drift), Some(Stay::PodDoNotDisrupt { .. })));
 }
 
 // 02/CA3 02/CA4 02/CA5
@@ -160,5 +167,4 @@ fn who_is_not_consolidated_is_told_why() {
         it.node("n", |node| drop(node.labels.remove(ZONE)))
     });
     assert_eq!(kept(&one(|_| {}), Method::SingleConsolidation), None);
-    assert_eq!(PodName::new("a", "b").to_string(), "a/b");
 }

@@ -1,5 +1,7 @@
 //! Nodes that no longer are what they should be.
 
+use std::time::Duration;
+
 use engine::disrupt::StaticCount;
 use model::disruption::{Method, Stay, Verb};
 use model::pod::DoNotDisrupt;
@@ -129,6 +131,23 @@ fn static_pools_replace_within_budgets_limits_and_their_number() {
     let kept = three(count(3, 0, None), 3).tenure("n0", |tenure| tenure.do_not_disrupt = true);
     assert_eq!(kept.all_leaving(), ["n1", "n2"]);
     assert_eq!(three(count(3, 0, None), 3).stay_of_static(), 0);
+}
+
+/// Flaw 13, for static pools.
+#[test]
+fn static_pools_do_not_queue_for_one_pod_budget() {
+    let three = |grace: Option<Duration>| {
+        let cluster = (0..3).fold(only_type().replicas("p", 3, count(3, 0, None)), |cluster, i| {
+            let name = format!("n{i}");
+            let pods = vec![pod(&name).label("app", "web").asks("cpu", 3000)];
+            let cluster = cluster.machine(&name, TYPE, pods).drifted(&name, NOW - i);
+            cluster.tenure(&name, |tenure| tenure.grace = grace)
+        });
+        cluster.pdb("web", 1, |_| {})
+    };
+    assert_eq!(three(None).all_leaving(), ["n2"]);
+    assert!(matches!(three(None).stay("n0"), Stay::PodBudgetInUse { .. }));
+    assert_eq!(three(Some(Duration::from_secs(60))).all_leaving().len(), 3, "a deadline waits for nobody");
 }
 
 impl Cluster {

@@ -2,6 +2,7 @@
 
 use model::budget::{Budget, BudgetText};
 use model::disruption::{Disruption, Method, Stay, Verb};
+use model::node::Progress;
 use model::pod::{Life, Owner};
 use model::pool::ConsolidationPolicy;
 
@@ -96,6 +97,31 @@ fn an_empty_node_that_a_waiting_pod_needs_stays() {
     assert_eq!(beside.all_leaving().len(), 1, "the pod has a place without the empty node, or the other's pod has");
 }
 
+// 02/EM10
+#[test]
+fn of_two_empty_nodes_one_stays_for_a_pod_that_fills_it() {
+    let two = empties(2).waiting(vec![pod("w").asks("cpu", 3500)]);
+    assert_eq!(two.all_leaving(), ["n0"]);
+    assert!(matches!(two.stay("n1"), Stay::Awaited { .. }));
+    let to: Vec<String> = two.command().destinations().map(ToString::to_string).collect();
+    assert_eq!(to, ["n1"]);
+    // Who is sent on twice ends where nobody leaves.
+    let four = empties(4).waiting(vec![pod("w").asks("cpu", 3500)]);
+    assert_eq!(four.all_leaving().len(), 3);
+    assert_eq!(four.command().moves.len(), 1);
+    assert!(four.command().destinations().all(|node| four.command().nodes().all(|leaving| leaving != node)));
+}
+
+// 02/EM10
+#[test]
+fn an_empty_node_does_not_leave_its_pod_to_one_that_is_not_ready() {
+    let starting = |node: &mut model::node::Node| {
+        (node.progress, node.created) = (Progress::Starting { has_node: true }, at(NOW - 60));
+    };
+    let two = empties(2).node("n1", starting).waiting(vec![pod("w").asks("cpu", 3500)]);
+    assert!(two.all_leaving().is_empty(), "{:?}", two.all_leaving());
+}
+
 // 02/EM13 02/EM14
 #[test]
 fn room_that_a_buffer_keeps_is_kept() {
@@ -173,4 +199,23 @@ fn commands_under_way_use_the_budget_up() {
     assert_eq!(cluster.all_leaving().len(), 1);
     cluster.under_way = vec![first];
     assert_eq!(cluster.all_leaving().len(), 0);
+}
+
+// 02/BU13
+#[test]
+fn a_window_that_opens_nothing_is_no_hope() {
+    let plain = |nodes| BudgetText { nodes, reasons: None, schedule: None, duration: None };
+    let hour = Some(std::time::Duration::from_secs(3600));
+    let with = |texts: Vec<BudgetText<'_>>| {
+        let budgets: Vec<_> = texts.iter().map(Budget::parse).collect();
+        match empties(2).pool("p", |pool| pool.budgets = budgets.into_iter().collect()).stay("n0") {
+            Stay::Budget { until, .. } => until.map(|until| until.to_string()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let at_six = |nodes| BudgetText { schedule: Some("0 6 * * *"), duration: hour, ..plain(nodes) };
+    let at_one = |nodes| BudgetText { schedule: Some("0 13 * * *"), duration: hour, ..plain(nodes) };
+    assert_eq!(with(vec![plain("0"), at_six("5")]), None);
+    let two_hours = BudgetText { duration: hour.map(|hour| hour * 2), ..at_one("0") };
+    assert_eq!(with(vec![at_one("0"), two_hours]).as_deref(), Some("1970-01-12T15:00:00Z"));
 }

@@ -1,7 +1,10 @@
 //! What the reference is known to do wrong (spec 02, section 8), and what is done here instead.
 
+use std::sync::Arc;
+
 use model::disruption::{Stay, Verb};
 use model::node::Progress;
+use model::pod::Readiness;
 
 use crate::cluster::{Cluster, NOW, at, cluster};
 use crate::fixture::*;
@@ -34,6 +37,17 @@ fn of_several_nodes_with_pods_of_one_budget_only_as_many_leave_as_it_lets_go() {
         nodes.machine("room", "fake-it-15", vec![cpu("y", 12_000)]).pdb("web", allowed, |_| {})
     };
     assert_eq!([1, 2].map(|allowed| many(allowed).all_leaving().len()), [1, 2]);
+    // Pods that are not ready may be free to go; those that are ready are not.
+    let lenient = |readiness: Readiness| {
+        let mut cluster = many(1);
+        for pod in cluster.snapshot.pods.values_mut() {
+            Arc::make_mut(pod).is_ready = readiness;
+        }
+        let budget = Arc::make_mut(&mut cluster.snapshot.disruption_budgets[0]);
+        budget.lets_unhealthy_go = true;
+        cluster.all_leaving().len()
+    };
+    assert_eq!([Readiness::Ready, Readiness::NotReady].map(lenient), [1, 6]);
     assert!(matches!(many(0).stay("n0"), Stay::PodBudget { .. }));
 }
 
@@ -48,6 +62,7 @@ fn a_node_that_never_became_ready_is_not_waited_for() {
     };
     assert_eq!(with(899).stay("a"), Stay::Unready { node: "b".into() });
     assert_eq!(with(901).all_leaving(), ["a"]);
+    assert_eq!(with(899).decide().look_again, Some(at(NOW + 2)), "time alone changes that");
 }
 
 /// Section 3.5: there nothing is consolidated while no pool is ready, although deleting needs no new machine.

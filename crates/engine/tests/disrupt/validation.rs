@@ -77,6 +77,9 @@ fn empty_nodes_are_dropped_one_by_one() {
     let dropped = ["b", "c"].map(|name| (name.into(), Dropped::Budget)).to_vec();
     assert_eq!(outcome(three().budget("p", &["1"])), Ok((1, dropped)));
     assert_eq!(outcome(three().budget("p", &["0"])), Err(Rejection::Budget));
+    // Somebody has come meanwhile who fits on an empty node only.
+    let wanted = three().waiting(vec![cpu("w", 3500)]);
+    assert_eq!(outcome(wanted), Ok((2, vec![("c".into(), Dropped::Nominated)])));
     let all_busy = ["a", "b", "c"].iter().fold(three(), |it, name| it.running(name, vec![cpu(name, 500)]));
     assert_eq!(outcome(all_busy), Err(Rejection::Churn));
 }
