@@ -18,7 +18,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("controller_runtime_reconcile_panics_total", "decision 0040: a panic ends our process"),
     ("controller_runtime_reconcile_timeouts_total", "decision 0040: ticks have no time limit of their own"),
     ("controller_runtime_terminal_reconcile_errors_total", "decision 0040: errors are told apart by their kind"),
-    ("karpenter_voluntary_disruption_", "work order 6: off unless the gate Disruption is on"),
 ];
 
 /// Metrics that last for a moment, which a scrape may or may not see: they are held against docs/metrics.md instead.

@@ -68,6 +68,7 @@ pub use claims::DECISION;
 use controller::Duties;
 pub use controller::{Controller, TickId};
 pub use ctx::Ctx;
+pub use disrupt::resume::REPLACES;
 pub use error::{ControllerError, Doing, Reaction};
 pub use metrics::Metrics;
 use provision::Provisioner;
@@ -94,9 +95,7 @@ fn duties(ctx: &Arc<Ctx>) -> Duties {
     duties.add(disruptable::Disruptable::default());
     duties.add(disruptable::PodEvents);
     add_gated(&mut duties, ctx);
-    if ctx.settings.gates.disruption {
-        disrupt::add(&mut duties, ctx);
-    }
+    disrupt::add(&mut duties, ctx);
     duties
 }
 

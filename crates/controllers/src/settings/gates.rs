@@ -1,6 +1,6 @@
 //! Features that are switched one by one.
 
-/// What is on. The names are the reference's, but for those of ours that say so.
+/// What is on. The names are the reference's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gates {
     pub node_repair: bool,
@@ -9,8 +9,6 @@ pub struct Gates {
     pub node_overlay: bool,
     pub static_capacity: bool,
     pub capacity_buffer: bool,
-    /// Ours: nodes are removed, replaced and merged. Off until it is as good as the rest; the reference always does it.
-    pub disruption: bool,
 }
 
 impl Default for Gates {
@@ -22,7 +20,6 @@ impl Default for Gates {
             node_overlay: false,
             static_capacity: false,
             capacity_buffer: false,
-            disruption: false,
         }
     }
 }
@@ -57,7 +54,6 @@ impl Gates {
             "NodeOverlay" => Some(&mut self.node_overlay),
             "StaticCapacity" => Some(&mut self.static_capacity),
             "CapacityBuffer" => Some(&mut self.capacity_buffer),
-            "Disruption" => Some(&mut self.disruption),
             _ => None,
         }
     }

@@ -57,7 +57,6 @@ fn the_defaults_are_the_references() {
             node_overlay: false,
             static_capacity: false,
             capacity_buffer: false,
-            disruption: false,
         },
         default_spread: Vec::new(),
     };
@@ -131,7 +130,6 @@ fn each_gate_is_switched_alone() {
     assert_eq!(gates("NodeOverlay=true"), Gates { node_overlay: true, ..default });
     assert_eq!(gates("StaticCapacity=true"), Gates { static_capacity: true, ..default });
     assert_eq!(gates("CapacityBuffer=true"), Gates { capacity_buffer: true, ..default });
-    assert_eq!(gates("Disruption=true"), Gates { disruption: true, ..default });
     let spaced = gates(" NodeRepair = true , ReservedCapacity=false,");
     assert_eq!(spaced, Gates { node_repair: true, reserved_capacity: false, ..default });
     let unknown = choose(&["--feature-gates=Drift=true,NodeRepair=true"], &[]).unwrap();

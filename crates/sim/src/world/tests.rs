@@ -17,13 +17,6 @@ fn beginning(seed: u64) -> Beginning {
     }
 }
 
-/// The same with nodes that are removed and replaced.
-fn disrupting(seed: u64) -> Beginning {
-    let mut beginning = beginning(seed);
-    beginning.controller.gates.disruption = true;
-    beginning
-}
-
 /// A class, a pool and a Deployment of so many pods of one cpu.
 fn populate(world: &World, replicas: u32) {
     let class = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
@@ -124,7 +117,7 @@ fn assert_at_rest(world: &World) {
 
 #[tokio::test(start_paused = true)]
 async fn when_a_deployment_shrinks_the_surplus_nodes_go_and_nobody_who_is_left_suffers() {
-    let mut world = World::new(disrupting(1)).unwrap();
+    let mut world = World::new(beginning(1)).unwrap();
     populate(&world, 60);
     // Small machines, so that there are many.
     let small = json!([{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]}]);
@@ -147,7 +140,7 @@ async fn when_a_deployment_shrinks_the_surplus_nodes_go_and_nobody_who_is_left_s
 
 #[tokio::test(start_paused = true)]
 async fn a_drifted_node_is_replaced_before_it_leaves() {
-    let mut world = World::new(disrupting(1)).unwrap();
+    let mut world = World::new(beginning(1)).unwrap();
     populate(&world, 12);
     let small = json!([{"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]}]);
     let disruption = json!({"consolidateAfter": "Never", "budgets": [{"nodes": "1"}]});
