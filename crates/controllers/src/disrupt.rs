@@ -12,7 +12,7 @@ mod leftovers;
 mod look;
 mod queue;
 mod report;
-mod resume;
+pub(crate) mod resume;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -37,6 +37,8 @@ use queue::CommandQueue;
 const AT_THE_LATEST: Duration = Duration::from_secs(10);
 /// The shortest time between two looks. Changes come in crowds, and one look sees all of them.
 const AT_THE_SOONEST: Duration = Duration::from_millis(500);
+/// So long without a look is worth a line in the log: somebody keeps us from looking.
+const ABNORMAL: Duration = Duration::from_secs(15 * 60);
 /// How long a command to save money waits for its second look.
 const SECOND_LOOK_AFTER: Duration = Duration::from_secs(15);
 
@@ -162,6 +164,9 @@ impl Controller for Disruption {
     async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
         if let Some(rest) = self.rest() {
             return Ok(Next::After(rest));
+        }
+        if let Some(away) = self.last().ended.map(|ended| ended.elapsed()).filter(|away| *away > ABNORMAL) {
+            tracing::debug!("time-since" = format!("{} s", away.as_secs()), "abnormal time between runs");
         }
         let end = self.pass(ctx).await;
         self.last().ended = Some(Instant::now());

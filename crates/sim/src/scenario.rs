@@ -10,6 +10,7 @@
 
 mod act;
 mod cast;
+mod comeback;
 mod document;
 mod expectation;
 mod fault;

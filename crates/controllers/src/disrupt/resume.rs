@@ -23,7 +23,7 @@ use crate::ctx::{Ctx, instant};
 use crate::disrupted::{disruption_reason, label_of, pool_of};
 
 /// The claims that a replacement is for, by name.
-const REPLACES: &str = "dovetail.sh/replaces";
+pub const REPLACES: &str = "dovetail.sh/replaces";
 /// How many replacements there are to be. Fewer mean that their command was never begun, or is being taken back.
 const REPLACEMENTS: &str = "dovetail.sh/replacements";
 

@@ -14,19 +14,29 @@ use super::expectation::Expectation;
 use super::lines::Located;
 use super::trace::Trace;
 use crate::apiserver::{ApiServer, At, Deletion, Refusal};
-use crate::fields::{name, namespace};
+use crate::fields::{Selector, is_deleting, is_terminal, labels, moment, name, namespace};
 use crate::kinds::Kind;
+use crate::kubelet;
 
 /// Something that happens at a time.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Apply(Vec<Manifest>),
     Delete(Object),
-    Scale { object: Object, replicas: u32, over: Duration },
+    Scale { object: Object, replicas: u32, over: Duration, at_random: bool },
     Patch { object: Object, patch: Manifest },
     Cloud(CloudAction),
     Expect(Expectation),
     Trace(Arc<Trace>),
+    Churn { object: Object, count: usize, every: Duration, lasts: Duration },
+    Sick { goods: Selection, count: usize, sickness: Sickness, lasts: Option<Duration> },
+}
+
+/// What a node says about itself that is bad.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sickness {
+    pub(super) condition: String,
+    pub(super) status: String,
 }
 
 /// An object as it was written.
@@ -91,6 +101,40 @@ pub(super) fn set_replicas(server: &ApiServer, object: &Object, replicas: u32) -
     server.patch(object.kind, &object.at, &json!({"spec": {"replicas": replicas}})).map(drop)
 }
 
+/// Falls ill, or is well again.
+pub(super) fn set_health(server: &ApiServer, node: &str, sickness: &Sickness, is_well: bool) -> Result<(), Refusal> {
+    let Sickness { condition, status } = sickness;
+    match (condition.as_str(), status.as_str(), is_well) {
+        ("Ready", "Unknown", false) => kubelet::stop(server, node),
+        ("Ready", "Unknown", true) => kubelet::resume(server, node),
+        (_, _, false) => kubelet::set_condition(server, node, condition, status),
+        (_, "True", true) => kubelet::set_condition(server, node, condition, "False"),
+        (_, _, true) => kubelet::set_condition(server, node, condition, "True"),
+    }
+}
+
+/// The pods of a workload that nobody has asked to go yet, the oldest first.
+pub(super) fn pods_of(server: &ApiServer, object: &Object) -> Vec<At> {
+    let Some(workload) = server.get(object.kind, &object.at) else { return Vec::new() };
+    let selector = Selector::of(&workload["spec"]["selector"]);
+    let is_its = |pod: &Value| {
+        namespace(pod) == &*object.at.namespace
+            && selector.matches(labels(pod))
+            && !is_deleting(pod)
+            && !is_terminal(pod)
+    };
+    let pods = server.list(Kind::Pod);
+    let mut pods: Vec<_> = pods.iter().filter(|pod| is_its(pod)).collect();
+    pods.sort_by_key(|pod| (moment(&pod["metadata"]["creationTimestamp"]), name(pod).to_owned()));
+    pods.into_iter().map(|pod| At::of(pod)).collect()
+}
+
+/// Makes these pods the first to go when their workload shrinks.
+pub(super) fn make_cheap(server: &ApiServer, pods: &[At]) -> Result<(), Refusal> {
+    let patch = json!({"metadata": {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1000"}}});
+    pods.iter().try_for_each(|at| server.patch(Kind::Pod, at, &patch).map(drop))
+}
+
 pub(super) fn delete(server: &ApiServer, object: &Object) -> Result<(), Refusal> {
     server.delete(object.kind, &object.at, &Deletion::default())
 }
@@ -126,9 +170,19 @@ impl fmt::Display for Action {
                 write!(f, "apply {}", all.join(", "))
             }
             Self::Delete(object) => write!(f, "delete {object}"),
-            Self::Scale { object, replicas, over } if over.is_zero() => write!(f, "scale {object} to {replicas}"),
-            Self::Scale { object, replicas, over } => {
-                write!(f, "scale {object} to {replicas} within {} s", over.as_secs())
+            Self::Scale { object, replicas, over, at_random } => {
+                write!(f, "scale {object} to {replicas}")?;
+                if !over.is_zero() {
+                    write!(f, " within {} s", over.as_secs())?;
+                }
+                f.write_str(if *at_random { ", by lot" } else { "" })
+            }
+            Self::Churn { object, count, every, lasts } => {
+                let (every, lasts) = (every.as_secs(), lasts.as_secs());
+                write!(f, "{count} of {object} end every {every} s, for {lasts} s")
+            }
+            Self::Sick { goods, count, sickness: Sickness { condition, status }, .. } => {
+                write!(f, "{count} nodes of {goods} say {condition}={status}")
             }
             Self::Patch { object, .. } => write!(f, "patch {object}"),
             Self::Cloud(action) => action.fmt(f),

@@ -34,6 +34,7 @@ pub(super) struct Metadata {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Spec {
     pub(super) cloud: Spanned<Cloud>,
+    pub(super) controller: Option<Spanned<Operator>>,
     pub(super) duration: Spanned<Duration>,
     /// The time of day and the date on the cluster's clocks at the beginning.
     pub(super) starts_at: Option<Timestamp>,
@@ -57,6 +58,15 @@ pub(super) struct Cloud {
 pub(super) enum Catalog {
     Kwok,
     Ec2,
+}
+
+/// What whoever runs the autoscaler has chosen, as flags of the same names say it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Operator {
+    pub(super) feature_gates: Option<String>,
+    pub(super) consolidation_payback: Option<Duration>,
+    pub(super) pod_move_cooldown: Option<Duration>,
 }
 
 /// Offerings: all that are of one of the types, in one of the zones and of one of the capacity types. What is left out is all.
@@ -83,6 +93,8 @@ pub(super) struct Step {
     pub(super) cloud: Option<Spanned<CloudEvent>>,
     pub(super) expect: Option<Spanned<Expect>>,
     pub(super) trace: Option<Trace>,
+    pub(super) churn: Option<Churn>,
+    pub(super) sick: Option<Sick>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -94,7 +106,7 @@ pub(super) struct Target {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Scale {
     pub(super) kind: Spanned<String>,
     pub(super) namespace: Option<String>,
@@ -102,6 +114,44 @@ pub(super) struct Scale {
     pub(super) replicas: u32,
     /// Not at once, but evenly within this time.
     pub(super) over: Option<Spanned<Duration>>,
+    /// Whoever has to go is drawn by lot, and not chosen as the workload's controller would.
+    #[serde(default)]
+    pub(super) at_random: bool,
+}
+
+/// Pods of a workload that end again and again, the oldest first, whereupon others come.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Churn {
+    pub(super) kind: Spanned<String>,
+    pub(super) namespace: Option<String>,
+    pub(super) name: String,
+    /// So many each time.
+    #[serde(default = "one")]
+    pub(super) count: u32,
+    pub(super) every: Spanned<Duration>,
+    #[serde(rename = "for")]
+    pub(super) lasts: Spanned<Duration>,
+}
+
+/// Nodes that say something bad about themselves, the oldest first.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Sick {
+    #[serde(default)]
+    pub(super) types: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) zones: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) capacity_types: Vec<Spanned<String>>,
+    #[serde(default = "one")]
+    pub(super) count: u32,
+    /// `Ready` unless told otherwise. A node whose readiness is `Unknown` has fallen silent.
+    pub(super) condition: Option<String>,
+    pub(super) status: Spanned<String>,
+    /// After this time they are well again; without it, never.
+    #[serde(rename = "for")]
+    pub(super) lasts: Option<Spanned<Duration>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -176,6 +226,12 @@ pub(super) struct Expect {
     pub(super) price_per_hour_at_most: Option<Spanned<f64>>,
     pub(super) pending_pods: Option<Count>,
     pub(super) running_pods: Option<Count>,
+    /// Since the beginning.
+    pub(super) evicted_pods: Option<Count>,
+    /// Every node was launched after this time.
+    pub(super) launched_after: Option<Spanned<Duration>>,
+    /// It must be so at every moment of this time.
+    pub(super) throughout: Option<Spanned<Duration>>,
     /// How long it may take until it is so; without it, it must be so at once.
     pub(super) within: Option<Spanned<Duration>>,
 }

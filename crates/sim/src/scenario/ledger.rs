@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use model::price::Price;
 
-use super::expectation::{Expectation, State};
+use super::expectation::{Expectation, State, When};
 use crate::apiserver::{ApiServer, Change};
 use crate::kinds::Kind;
 use crate::standin::StandIn;
@@ -110,8 +110,8 @@ impl Ledger {
 
     pub(super) fn expect(&mut self, now: Timestamp, line: u64, expectation: &Expectation) {
         self.move_to(now);
-        let within = SignedDuration::try_from(expectation.within).unwrap_or(SignedDuration::MAX);
-        let deadline = now.saturating_add(within).unwrap_or(Timestamp::MAX);
+        let lasts = SignedDuration::try_from(expectation.when.lasts()).unwrap_or(SignedDuration::MAX);
+        let deadline = now.saturating_add(lasts).unwrap_or(Timestamp::MAX);
         self.open.push(Open { at: now, deadline, line, expectation: expectation.clone() });
     }
 
@@ -180,6 +180,8 @@ impl Ledger {
             price: self.machines.price(),
             pending_pods: totals.pending as u64,
             running_pods: totals.running as u64,
+            evicted_pods: totals.evicted as u64,
+            oldest: self.machines.oldest().map(|launched| self.since_start(launched)),
         }
     }
 
@@ -242,21 +244,30 @@ impl Ledger {
         for open in std::mem::take(&mut self.open) {
             let (wanted, wrong) = open.expectation.judge(&state);
             let ok = wrong.is_empty();
-            if !ok && now <= open.deadline {
+            let may_change = match open.expectation.when {
+                When::Within(_) => !ok,
+                When::Throughout(_) => ok,
+            };
+            if may_change && now <= open.deadline {
                 self.open.push(open);
                 continue;
             }
             let took = self.instant.duration_since(open.at).as_secs();
-            let within = open.expectation.within.as_secs();
-            let message = match (ok, within) {
-                (true, 0) => wanted.join(", "),
-                (true, _) => format!("{} after {took} s", wanted.join(", ")),
-                (false, 0) => format!("{} (line {})", wrong.join(", "), open.line),
-                (false, _) => format!("{} after {within} s (line {})", wrong.join(", "), open.line),
+            let message = match (ok, open.expectation.when) {
+                (true, When::Within(Duration::ZERO)) => wanted.join(", "),
+                (true, When::Within(_)) => format!("{} after {took} s", wanted.join(", ")),
+                (true, When::Throughout(time)) => format!("{} throughout {} s", wanted.join(", "), time.as_secs()),
+                (false, When::Within(Duration::ZERO)) => format!("{} (line {})", wrong.join(", "), open.line),
+                (false, When::Within(time)) => {
+                    format!("{} after {} s (line {})", wrong.join(", "), time.as_secs(), open.line)
+                }
+                (false, When::Throughout(_)) => format!("{} after {took} s (line {})", wrong.join(", "), open.line),
             };
+            let is_too_late = matches!(open.expectation.when, When::Within(_));
             match ok {
                 true => self.say("expect", message.clone()),
-                false => self.say_at(open.deadline, "FAILED", message.clone()),
+                false if is_too_late => self.say_at(open.deadline, "FAILED", message.clone()),
+                false => self.say("FAILED", message.clone()),
             }
             self.verdicts.push(Verdict { at: self.since_start(open.at), ok, message });
         }
@@ -273,7 +284,8 @@ impl Ledger {
                 if let Some(leaving) = self.machines.note_claim(change, now) {
                     self.decisions.leaves(leaving, self.epoch, now);
                 }
-                self.decisions.note(change);
+                let replaces = change.after.as_ref().map(|claim| self.machines.replaced_by(claim));
+                self.decisions.note(change, replaces.unwrap_or_default());
             }
             Kind::Node => self.machines.note_node(change, now),
             _ => self.voices.note(change),

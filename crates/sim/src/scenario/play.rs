@@ -10,9 +10,11 @@ use std::time::Duration;
 use anyhow::Context;
 use provider::ProviderId;
 use provider::kwok::Kwok;
+use runtime::Rng;
 
-use super::act::{self, Action, CloudAction};
-use super::cast::Object;
+use super::act::{self, Action, CloudAction, Sickness};
+use super::cast::{Object, Selection};
+use super::comeback::{Comeback, Present};
 use super::ledger::{Happening, Ledger, Watcher, locked};
 use super::read::{Story, TimedAction};
 use super::report::Report;
@@ -40,6 +42,9 @@ pub struct Play<'a> {
     cues: BTreeMap<(Duration, u64), Cue<'a>>,
     planned: u64,
     now: Duration,
+    /// Draws what stories leave to chance.
+    rng: Rng,
+    traced: Present,
 }
 
 enum Cue<'a> {
@@ -49,24 +54,34 @@ enum Cue<'a> {
         replicas: u32,
     },
     Arrival {
-        trace: &'a Trace,
+        trace: &'a Arc<Trace>,
         pod: usize,
     },
     Departure(At),
     /// A machine that the cloud took back falls silent.
     Silence(String),
+    /// The oldest pods of a workload end.
+    Ends {
+        object: &'a Object,
+        count: usize,
+    },
+    Recovers {
+        node: String,
+        sickness: &'a Sickness,
+    },
 }
 
 impl<'a> Play<'a> {
     /// Call it inside a paused runtime.
     pub fn new(story: &'a Story, seed: u64) -> anyhow::Result<Self> {
         let ledger = Arc::new(Mutex::new(Ledger::new(story.epoch, BTreeMap::new())));
+        let traced = Present::default();
         let world = World::new(Beginning {
             seed,
             epoch: story.epoch,
             assortment: story.setup.assortment.clone(),
-            controller: controllers::Settings::default(),
-            watchers: vec![Box::new(Watcher(ledger.clone()))],
+            controller: story.controller.clone(),
+            watchers: vec![Box::new(Comeback::new(traced.clone())), Box::new(Watcher(ledger.clone()))],
         })?;
         world.cloud.facts().set_delays(story.setup.delays);
         for goods in &story.setup.shortages {
@@ -77,7 +92,8 @@ impl<'a> Play<'a> {
             act::apply(&world.server, &manifest.value).with_context(|| format!("applying {}", manifest.spoken()))?;
         }
         locked(&ledger).tell(story.epoch, "start", opening(story));
-        let mut play = Self { story, seed, world, ledger, cues: BTreeMap::new(), planned: 0, now: Duration::ZERO };
+        let (cues, rng) = (BTreeMap::new(), Rng::new(seed).fork("story"));
+        let mut play = Self { story, seed, world, ledger, cues, planned: 0, now: Duration::ZERO, rng, traced };
         for step in &story.steps {
             play.plan(step.at, Cue::Step(step));
         }
@@ -149,18 +165,33 @@ impl<'a> Play<'a> {
                 act::set_replicas(server, object, replicas).with_context(|| format!("scaling {object}"))
             }
             Cue::Arrival { trace, pod } => {
-                let pod = &trace.pods[pod];
-                let made = server.create(trace.object(pod)).with_context(|| format!("creating pod {}", pod.name))?;
-                if let Some(leaves) = pod.leaves {
-                    let stays = leaves.saturating_sub(pod.comes);
-                    self.plan(self.now + stays, Cue::Departure(At::of(&made)));
+                let traced = &trace.pods[pod];
+                let made =
+                    server.create(trace.object(traced)).with_context(|| format!("creating pod {}", traced.name))?;
+                let at = At::of(&made);
+                self.traced.comes(at.clone(), trace.clone(), pod);
+                if let Some(leaves) = traced.leaves {
+                    let stays = leaves.saturating_sub(traced.comes);
+                    self.plan(self.now + stays, Cue::Departure(at));
                 }
                 Ok(())
             }
-            Cue::Departure(at) => match server.delete(Kind::Pod, &at, &Deletion::default()) {
-                // Whoever was evicted has left before, and nobody brings such a pod back.
+            Cue::Departure(at) => {
+                self.traced.leaves(&at);
+                match server.delete(Kind::Pod, &at, &Deletion::default()) {
+                    // It was evicted, and is on its way back at this very instant.
+                    Err(refusal) if refusal.code == 404 => Ok(()),
+                    other => other.with_context(|| format!("deleting pod {}", at.name)),
+                }
+            }
+            Cue::Ends { object, count } => {
+                let oldest = act::pods_of(server, object).into_iter().take(count);
+                let ends = oldest.map(|at| server.delete(Kind::Pod, &at, &Deletion::default()));
+                ends.collect::<Result<(), _>>().with_context(|| format!("ending pods of {object}"))
+            }
+            Cue::Recovers { node, sickness } => match act::set_health(server, &node, sickness, true) {
                 Err(refusal) if refusal.code == 404 => Ok(()),
-                other => other.with_context(|| format!("deleting pod {}", at.name)),
+                other => other.with_context(|| format!("curing {node}")),
             },
             Cue::Silence(node) => match kubelet::stop(server, &node) {
                 Err(refusal) if refusal.code == 404 => Ok(()),
@@ -183,7 +214,12 @@ impl<'a> Play<'a> {
             }
             Action::Delete(object) => act::delete(&server, object)?,
             Action::Patch { object, patch } => drop(server.patch_written(object.kind, &object.at, &patch.value)?),
-            Action::Scale { object, replicas, over } => self.scale(object, *replicas, *over)?,
+            Action::Scale { object, replicas, over, at_random } => {
+                if *at_random {
+                    self.draw_leavers(object, *replicas)?;
+                }
+                self.scale(object, *replicas, *over)?;
+            }
             Action::Cloud(action) => self.cloud(action),
             Action::Expect(expectation) => {
                 locked(&self.ledger).expect(server.now(), step.line, expectation);
@@ -191,6 +227,21 @@ impl<'a> Play<'a> {
             Action::Trace(trace) => {
                 for (pod, traced) in trace.pods.iter().enumerate() {
                     self.plan(self.now + traced.comes, Cue::Arrival { trace, pod });
+                }
+            }
+            Action::Churn { object, count, every, lasts } => {
+                let times = lasts.as_nanos() / every.as_nanos();
+                for time in 0..u32::try_from(times)? {
+                    self.plan(self.now + *every * time, Cue::Ends { object, count: *count });
+                }
+            }
+            Action::Sick { goods, count, sickness, lasts } => {
+                let struck = self.machines(goods, *count);
+                for node in struck.into_iter().filter_map(|(_, node)| node) {
+                    act::set_health(&server, &node, sickness, false)?;
+                    if let Some(lasts) = lasts {
+                        self.plan(self.now + *lasts, Cue::Recovers { node, sickness });
+                    }
                 }
             }
         }
@@ -210,6 +261,24 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
+    /// Draws the pods that go when a workload shrinks.
+    fn draw_leavers(&mut self, object: &Object, replicas: u32) -> anyhow::Result<()> {
+        let mut pods = act::pods_of(&self.world.server, object);
+        let surplus = pods.len().saturating_sub(replicas as usize);
+        for place in 0..surplus {
+            let other = place + self.rng.below((pods.len() - place) as u64) as usize;
+            pods.swap(place, other);
+        }
+        act::make_cheap(&self.world.server, &pods[..surplus]).with_context(|| format!("drawing pods of {object}"))
+    }
+
+    /// Machines of these offerings and their Nodes, the oldest first.
+    fn machines(&self, goods: &Selection, count: usize) -> Vec<(String, Option<String>)> {
+        let ledger = locked(&self.ledger);
+        let suits = ledger.running().into_iter().filter(|machine| goods.has(&machine.offering));
+        suits.take(count).map(|machine| (machine.provider_id.clone(), machine.node.clone())).collect()
+    }
+
     fn cloud(&mut self, action: &CloudAction) {
         let CloudAction::Interruption { goods, count, notice } = action else {
             let cloud: &Kwok = &self.world.cloud;
@@ -218,12 +287,7 @@ impl<'a> Play<'a> {
             locked(&self.ledger).reprice(self.world.server.now(), prices);
             return;
         };
-        let struck: Vec<(String, Option<String>)> = {
-            let ledger = locked(&self.ledger);
-            let suits = ledger.running().into_iter().filter(|machine| goods.has(&machine.offering));
-            suits.take(*count).map(|machine| (machine.provider_id.clone(), machine.node.clone())).collect()
-        };
-        for (id, node) in struck {
+        for (id, node) in self.machines(goods, *count) {
             locked(&self.ledger).interrupted(&id);
             self.world.cloud.interrupt(ProviderId::from(id), *notice);
             if let Some(node) = node {

@@ -4,19 +4,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use controllers::settings::Flags;
 use jiff::Timestamp;
 use model::price::Price;
 use provider::kwok::types::Menu;
 use provider::kwok::{Assortment, Delays};
 use serde_saphyr::Spanned;
 
-use super::act::{Action, CloudAction, Manifest, PriceRule};
+use super::act::{Action, CloudAction, Manifest, PriceRule, Sickness};
 use super::cast::{Market, Object, Selection};
-use super::document::{API_VERSION, Catalog, Cloud, CloudEvent, Document, Expect, Goods, KIND, Step, Trace};
-use super::expectation::Expectation;
+use super::document::{
+    API_VERSION, Catalog, Churn, Cloud, CloudEvent, Document, Expect, Goods, KIND, Operator, Sick, Step, Trace,
+};
+use super::expectation::{Expectation, When};
 use super::fault::{Fault, Flaw};
 use super::lines::{Located, documents, parse};
 use super::{rehearsal, trace};
+use crate::kinds::{Kind, Subresource};
 
 /// What the clocks of a simulated cluster show at first.
 const EPOCH: &str = "2026-01-01T00:00:00Z";
@@ -30,6 +34,7 @@ pub struct Story {
     pub duration: Duration,
     pub(super) epoch: Timestamp,
     pub(super) setup: CloudSetup,
+    pub(super) controller: controllers::Settings,
     /// The starting state, in the order of the file.
     pub(super) objects: Vec<Manifest>,
     /// By time; steps of one time in the order of the file.
@@ -107,6 +112,7 @@ impl Reader<'_> {
         let file = self.file;
         let spec = document.spec;
         let setup = self.cloud(&spec.cloud).map_err(|flaw| flaw.within(file))?;
+        let controller = operator(spec.controller.as_ref()).map_err(|flaw| flaw.within(file))?;
         let duration = positive(&spec.duration).map_err(|flaw| flaw.within(file))?;
         let mut steps = Vec::new();
         for step in &spec.steps {
@@ -114,7 +120,8 @@ impl Reader<'_> {
         }
         steps.sort_by_key(|step| step.at);
         let epoch = spec.starts_at.unwrap_or_else(|| EPOCH.parse().unwrap_or(Timestamp::UNIX_EPOCH));
-        Ok(Story { name: document.metadata.name, file: file.to_owned(), duration, epoch, setup, objects, steps })
+        let name = document.metadata.name;
+        Ok(Story { name, file: file.to_owned(), duration, epoch, setup, controller, objects, steps })
     }
 
     fn cloud(&mut self, cloud: &Spanned<Cloud>) -> Result<CloudSetup, Flaw> {
@@ -164,7 +171,9 @@ impl Reader<'_> {
             None => self.action(line, step).map_err(|flaw| flaw.within(self.file))?,
         };
         let (until, what) = match &action {
-            Action::Expect(expectation) => (at + expectation.within, "`at` and `within`"),
+            Action::Expect(Expectation { when: When::Within(time), .. }) => (at + *time, "`at` and `within`"),
+            Action::Expect(Expectation { when: When::Throughout(time), .. }) => (at + *time, "`at` and `throughout`"),
+            Action::Churn { lasts, .. } => (at + *lasts, "`at` and `for`"),
             Action::Scale { over, .. } => (at + *over, "`at` and `over`"),
             _ => (at, "`at`"),
         };
@@ -187,13 +196,17 @@ impl Reader<'_> {
         }
         if let Some(scale) = &step.scale {
             let object = Object::of(&scale.kind, scale.namespace.as_deref(), &scale.name)?;
-            if !object.kind.has(crate::kinds::Subresource::Scale) {
+            if !object.kind.has(Subresource::Scale) {
                 let problem = format!("a {} cannot be scaled", object.kind);
                 let remedy = "scale a Deployment, ReplicaSet, StatefulSet or NodePool";
                 return Err(Flaw::new(scale.kind.referenced.line(), problem, remedy));
             }
             let over = scale.over.as_ref().map(not_negative).transpose()?.unwrap_or_default();
-            return Ok(Action::Scale { object, replicas: scale.replicas, over });
+            if scale.at_random && !matches!(object.kind, Kind::Deployment | Kind::ReplicaSet) {
+                let problem = format!("which pods of a {} go is not up to chance", object.kind);
+                return Err(Flaw::new(scale.kind.referenced.line(), problem, "leave `atRandom` out"));
+            }
+            return Ok(Action::Scale { object, replicas: scale.replicas, over, at_random: scale.at_random });
         }
         if let Some(patch) = &step.patch {
             let object = Object::of(&patch.kind, patch.namespace.as_deref(), &patch.name)?;
@@ -201,6 +214,12 @@ impl Reader<'_> {
         }
         if let Some(event) = &step.cloud {
             return self.cloud_action(event.referenced.line(), &event.value).map(Action::Cloud);
+        }
+        if let Some(given) = &step.churn {
+            return churn(given);
+        }
+        if let Some(given) = &step.sick {
+            return self.sick(given);
         }
         match &step.expect {
             Some(expect) => self.expectation(expect.referenced.line(), &expect.value).map(Action::Expect),
@@ -248,6 +267,22 @@ impl Reader<'_> {
         }
     }
 
+    fn sick(&self, given: &Sick) -> Result<Action, Flaw> {
+        let goods = goods(&given.types, &given.zones, &given.capacity_types);
+        let status = &given.status;
+        if !["True", "False", "Unknown"].contains(&status.value.as_str()) {
+            let problem = format!("{:?} is no status of a condition", status.value);
+            return Err(Flaw::new(status.referenced.line(), problem, "write \"True\", \"False\" or Unknown"));
+        }
+        let condition = given.condition.clone().unwrap_or_else(|| "Ready".to_owned());
+        Ok(Action::Sick {
+            goods: Selection::of(&goods, self.market()?)?,
+            count: given.count as usize,
+            sickness: Sickness { condition, status: status.value.clone() },
+            lasts: given.lasts.as_ref().map(not_negative).transpose()?,
+        })
+    }
+
     fn expectation(&self, line: u64, expect: &Expect) -> Result<Expectation, Flaw> {
         let market = self.market()?;
         expect.types.iter().flatten().try_for_each(|name| market.check_type(name))?;
@@ -257,10 +292,13 @@ impl Reader<'_> {
             price_at_most: expect.price_per_hour_at_most.as_ref().map(price).transpose()?,
             pending_pods: expect.pending_pods,
             running_pods: expect.running_pods,
-            within: expect.within.as_ref().map(not_negative).transpose()?.unwrap_or_default(),
+            evicted_pods: expect.evicted_pods,
+            launched_after: expect.launched_after.as_ref().map(not_negative).transpose()?,
+            when: when(line, expect)?,
         };
         if expectation.judge(&super::expectation::State::default()).0.is_empty() {
-            let remedy = "write one of nodes, types, pricePerHourAtMost, pendingPods, runningPods";
+            let remedy = "write one of nodes, types, pricePerHourAtMost, pendingPods, runningPods, evictedPods, \
+                          launchedAfter";
             return Err(Flaw::new(line, "nothing is expected", remedy));
         }
         Ok(expectation)
@@ -315,6 +353,8 @@ fn only_one(line: u64, step: &Step) -> Result<(), Flaw> {
         step.cloud.is_some(),
         step.expect.is_some(),
         step.trace.is_some(),
+        step.churn.is_some(),
+        step.sick.is_some(),
     ];
     match given.iter().filter(|is_given| **is_given).count() {
         1 => Ok(()),
@@ -324,7 +364,49 @@ fn only_one(line: u64, step: &Step) -> Result<(), Flaw> {
 }
 
 fn nothing(line: u64) -> Flaw {
-    Flaw::new(line, "nothing happens in this step", "write one of apply, delete, scale, patch, cloud, expect, trace")
+    let remedy = "write one of apply, delete, scale, patch, cloud, expect, trace, churn, sick";
+    Flaw::new(line, "nothing happens in this step", remedy)
+}
+
+/// What the autoscaler's flags say. A warning is a fault here: nobody would read it.
+fn operator(given: Option<&Spanned<Operator>>) -> Result<controllers::Settings, Flaw> {
+    let Some(given) = given else { return Ok(controllers::Settings::default()) };
+    let flags = Flags {
+        feature_gates: given.value.feature_gates.clone(),
+        consolidation_payback: given.value.consolidation_payback,
+        pod_move_cooldown: given.value.pod_move_cooldown,
+        ..Flags::default()
+    };
+    let flaw = |problem: String| {
+        Flaw::new(given.referenced.line(), problem, "write what the flags of `dovetail controller` take")
+    };
+    let chosen = controllers::Settings::choose(flags, |_| None).map_err(|error| flaw(error.to_string()))?;
+    match chosen.warnings.into_iter().next() {
+        None => Ok(chosen.settings),
+        Some(warning) => Err(flaw(warning)),
+    }
+}
+
+fn churn(given: &Churn) -> Result<Action, Flaw> {
+    let line = given.kind.referenced.line();
+    let object = Object::of(&given.kind, given.namespace.as_deref(), &given.name)?;
+    if !matches!(object.kind, Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet) {
+        let problem = format!("nobody brings pods of a {} back", object.kind);
+        return Err(Flaw::new(line, problem, "name a Deployment, ReplicaSet or StatefulSet"));
+    }
+    let (every, lasts) = (not_negative(&given.every)?, not_negative(&given.lasts)?);
+    if every.is_zero() {
+        return Err(Flaw::new(given.every.referenced.line(), "no time passes in between", "write a time such as 1m"));
+    }
+    Ok(Action::Churn { object, count: given.count as usize, every, lasts })
+}
+
+fn when(line: u64, expect: &Expect) -> Result<When, Flaw> {
+    match (&expect.within, &expect.throughout) {
+        (within, None) => Ok(When::Within(within.as_ref().map(not_negative).transpose()?.unwrap_or_default())),
+        (None, Some(time)) => not_negative(time).map(When::Throughout),
+        (Some(_), Some(_)) => Err(Flaw::new(line, "at some moment or at every one", "write `within` or `throughout`")),
+    }
 }
 
 fn goods(types: &[Spanned<String>], zones: &[Spanned<String>], capacity_types: &[Spanned<String>]) -> Goods {

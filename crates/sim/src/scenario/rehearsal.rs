@@ -40,7 +40,8 @@ fn perform(server: &ApiServer, step: &TimedAction) -> Result<(), Flaw> {
                 server.create_written(trace.object(pod)).map(drop).map_err(|refusal| refused(step.line, &refusal))
             }
         },
-        Action::Cloud(_) | Action::Expect(_) => Ok(()),
+        Action::Churn { object, .. } => on(server, object, step.line, || Ok(())),
+        Action::Cloud(_) | Action::Expect(_) | Action::Sick { .. } => Ok(()),
     }
 }
 

@@ -18,7 +18,8 @@ const UNSCHEDULABLE: &str = "Unschedulable";
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::scenario) struct Decision {
     pub(in crate::scenario) at: Duration,
-    /// `provision` for claims that were made, `remove` for claims that were told to go.
+    /// `provision` for claims that were made for pods that wait, `replace` for those that are to take the place of others, `remove`
+    /// for claims that were told to go.
     pub(in crate::scenario) kind: &'static str,
     pub(in crate::scenario) reason: String,
     /// The nodes that go.
@@ -42,10 +43,25 @@ struct Wish {
     name: String,
     pool: String,
     types: Vec<String>,
+    /// The nodes whose place it is to take, and why they go.
+    replaces: Vec<Marked>,
+}
+
+/// A node that somebody has chosen to disrupt.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marked {
+    pub(super) name: String,
+    pub(super) reason: String,
+}
+
+/// The claims that a new claim is to replace.
+pub(super) fn replaced_by(claim: &serde_json::Value) -> Vec<&str> {
+    let names = annotation(claim, controllers::REPLACES).unwrap_or_default();
+    names.split(',').filter(|name| !name.is_empty()).collect()
 }
 
 impl Decisions {
-    pub(super) fn note(&mut self, change: &Change) {
+    pub(super) fn note(&mut self, change: &Change, replaces: Vec<Marked>) {
         let (None, Some(claim)) = (&change.before, &change.after) else { return };
         let is_type = |requirement: &&serde_json::Value| requirement["key"] == INSTANCE_TYPE;
         let types = each(&claim["spec"]["requirements"]).find(is_type).map(|requirement| {
@@ -56,6 +72,7 @@ impl Decisions {
             name: change.at.name.to_string(),
             pool: labels(claim)[NODE_POOL].as_str().unwrap_or("none").to_owned(),
             types: types.unwrap_or_default(),
+            replaces,
         });
     }
 
@@ -77,7 +94,23 @@ impl Decisions {
     /// Ends the instant: what was decided in it becomes part of the books, and a line each.
     pub(super) fn take_lines(&mut self, at: Duration, waiting: &str) -> Vec<String> {
         let mut lines = Vec::new();
-        for (_, wishes) in std::mem::take(&mut self.made) {
+        for (_, mut wishes) in std::mem::take(&mut self.made) {
+            let replaced = wishes.first_mut().map(|wish| std::mem::take(&mut wish.replaces)).unwrap_or_default();
+            if let Some(first) = replaced.first() {
+                let names: Vec<String> = replaced.iter().map(|marked| marked.name.clone()).collect();
+                let why = format!("{}: {} instead of {}", first.reason, described(&wishes), names.join(", "));
+                lines.push(why.clone());
+                self.all.push(Decision {
+                    at,
+                    kind: "replace",
+                    reason: first.reason.clone(),
+                    nodes: names,
+                    replacements: wishes.into_iter().map(|wish| wish.name).collect(),
+                    savings: Price::ZERO,
+                    why,
+                });
+                continue;
+            }
             let why = format!("{waiting}; {}", described(&wishes));
             lines.push(why.clone());
             self.all.push(Decision {

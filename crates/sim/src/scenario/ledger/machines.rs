@@ -12,6 +12,7 @@ use model::price::Price;
 use provider::OfferingKey;
 use serde_json::Value;
 
+use super::decisions::{Marked, replaced_by};
 use crate::apiserver::Change;
 use crate::fields::{condition, has_condition, is_deleting, labels, moment, name};
 
@@ -33,6 +34,8 @@ pub(in crate::scenario) struct Machine {
     pub(in crate::scenario) ready: Option<Timestamp>,
     pub(in crate::scenario) ended: Option<Timestamp>,
     pub(in crate::scenario) reason: Option<String>,
+    /// Why somebody means to disrupt it, if anybody does.
+    marked: Option<String>,
 }
 
 /// Somebody has decided that a claim goes.
@@ -56,6 +59,10 @@ pub(super) struct Machines {
     gone: Vec<Arc<str>>,
     /// Claims that never had a machine, by the reason why they go.
     given_up: BTreeMap<String, Vec<Arc<str>>>,
+}
+
+fn disruption_reason(claim: &Value) -> Option<&str> {
+    condition(claim, "DisruptionReason").and_then(|condition| condition["reason"].as_str())
 }
 
 impl Machines {
@@ -105,6 +112,7 @@ impl Machines {
                 machine.node = Some(node.to_owned());
                 self.by_node.insert(node.to_owned(), key.clone());
             }
+            machine.marked = disruption_reason(claim).map(str::to_owned);
             if machine.ready.is_none() && has_condition(claim, "Ready", "True") {
                 machine.ready = Some(now);
                 self.ready.push(key.clone());
@@ -137,6 +145,7 @@ impl Machines {
             ready: None,
             ended: None,
             reason: None,
+            marked: None,
         };
         self.price = self.price.plus(price);
         self.known.insert(key.clone(), machine);
@@ -160,7 +169,7 @@ impl Machines {
 
     /// Why a claim goes: what a disruption has written on it, or what can be seen.
     fn reason_of(&self, claim: &Value, now: Timestamp) -> String {
-        if let Some(said) = condition(claim, "DisruptionReason").and_then(|condition| condition["reason"].as_str()) {
+        if let Some(said) = disruption_reason(claim) {
             return said.to_owned();
         }
         let provider_id = claim["status"]["providerID"].as_str().unwrap_or_default();
@@ -208,6 +217,16 @@ impl Machines {
         self.gone.push(key.clone());
     }
 
+    /// The nodes that a new claim is to replace.
+    pub(super) fn replaced_by(&self, claim: &Value) -> Vec<Marked> {
+        let known = replaced_by(claim).into_iter().filter_map(|name| self.known.get(name));
+        let named = known.map(|machine| Marked {
+            name: machine.node.clone().unwrap_or_else(|| machine.claim.clone()),
+            reason: machine.marked.clone().unwrap_or_default(),
+        });
+        named.collect()
+    }
+
     fn name_of(&self, key: &Arc<str>) -> String {
         let node = self.known.get(key).and_then(|machine| machine.node.clone());
         node.unwrap_or_else(|| key.to_string())
@@ -219,6 +238,11 @@ impl Machines {
 
     pub(super) fn price(&self) -> Price {
         self.price
+    }
+
+    /// When the oldest of those that run was launched.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        self.running.iter().filter_map(|claim| self.known.get(claim)).map(|machine| machine.launched).min()
     }
 
     pub(super) fn types(&self) -> Vec<String> {

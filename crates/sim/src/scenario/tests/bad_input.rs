@@ -108,6 +108,30 @@ fn clouds_that_do_not_exist_are_refused() {
 }
 
 #[test]
+fn settings_of_the_controller_are_read_as_its_flags_are() {
+    let with = |controller: &str| format!("duration: 10m\n  controller: {controller}");
+    check("duration: 10m", &with("{featureGates: NodeRepair}"), 8, &["feature-gates", "NodeRepair=true"]);
+    check("duration: 10m", &with("{featureGates: Disruption=true}"), 8, &["Disruption", "unknown"]);
+    check("duration: 10m", &with("{payback: 1h}"), 8, &["payback", "consolidationPayback"]);
+    let story = read(&GOOD.replace("duration: 10m", &with("{featureGates: NodeRepair=true, podMoveCooldown: 1m}")));
+    let chosen = story.unwrap().controller;
+    assert!(chosen.gates.node_repair && chosen.pod_move_cooldown.as_secs() == 60);
+}
+
+#[test]
+fn churn_and_sickness_that_cannot_be_are_refused() {
+    let good = "scale: {kind: Deployment, name: web, replicas: 2}";
+    check(good, "churn: {kind: Deployment, name: web, every: 0s, for: 1m}", 10, &["no time passes"]);
+    check(good, "churn: {kind: Deployment, name: web, every: 1m, for: 1h}", 9, &["`for`", "3660 s"]);
+    check(good, "churn: {kind: Job, name: web, every: 1m, for: 1m}", 10, &["Job", "Deployment"]);
+    check(good, "churn: {kind: Deployment, name: wbe, every: 1m, for: 1m}", 9, &["no Deployment default/wbe"]);
+    check(good, "sick: {status: bad}", 10, &["bad", "Unknown"]);
+    check(good, "scale: {kind: StatefulSet, name: web, replicas: 2, atRandom: true}", 10, &["chance", "atRandom"]);
+    check("within: 1m}", "within: 1m, throughout: 1m}", 12, &["`within` or `throughout`"]);
+    check("within: 1m}", "throughout: 9m}", 11, &["`throughout`", "660 s"]);
+}
+
+#[test]
 fn a_trace_that_is_not_there_is_named() {
     let trace = "trace: {file: away.csv}";
     check("expect: {runningPods: 2, within: 1m}", trace, 12, &["away.csv", "DOVETAIL_DATA"]);

@@ -81,24 +81,28 @@ fn what_comes_of_a_story_is_counted() {
     assert!(report.is_as_expected(), "{:?}", verdicts(&report));
     assert_eq!((report.pods.created, report.pods.placed, report.pods.pending), (3, 3, 0));
     assert!((25.0..27.0).contains(&report.pods.max_pending_seconds), "{:?}", report.pods);
-    let [decision] = report.decisions.as_slice() else { panic!("{:?}", report.decisions) };
+    let [decision, removals @ ..] = report.decisions.as_slice() else { panic!("{:?}", report.decisions) };
     assert_eq!((decision.kind, decision.reason.as_str()), ("provision", "Unschedulable"));
     assert!(decision.why.starts_with("3 pods wait: 3 of default/web; "), "{}", decision.why);
     assert_eq!(decision.replacements.len(), report.nodes.len());
+    // One at a time: of two nodes a tenth is one.
+    assert!(removals.iter().all(|removal| (removal.kind, removal.nodes.len()) == ("remove", 1)), "{removals:?}");
+    assert_eq!(removals.len(), report.nodes.len());
     for node in &report.nodes {
-        assert_eq!(
-            (node.pool.as_deref(), node.capacity_type.as_str(), node.deleted_at),
-            (Some("general"), "on-demand", None)
-        );
+        let told = (node.pool.as_deref(), node.capacity_type.as_str(), node.reason.as_deref());
+        assert_eq!(told, (Some("general"), "on-demand", Some("Empty")));
+        // A second look comes after fifteen seconds.
+        assert!(node.deleted_at.is_some_and(|gone| (615.0..680.0).contains(&gone)), "{node:?}");
         assert!((65.0..66.0).contains(&node.created_at), "{node:?}");
         assert!(node.ready_at.is_some_and(|ready| (85.0..86.0).contains(&ready)), "{node:?}");
     }
     let hourly: f64 = report.nodes.iter().map(|node| node.price_per_hour).sum();
-    assert!((report.cost.hourly_end - hourly).abs() < 1e-9);
-    let expected = hourly * (1200.0 - report.nodes[0].created_at) / 3600.0;
+    assert!(hourly > 0.0 && report.cost.hourly_end == 0.0);
+    let lived = |node: &crate::scenario::NodeReport| node.deleted_at.unwrap() - node.created_at;
+    let expected: f64 = report.nodes.iter().map(|node| node.price_per_hour * lived(node) / 3600.0).sum();
     assert!((report.cost.total - expected).abs() < 1e-6, "{} and not {expected}", report.cost.total);
     let words: Vec<&str> = happenings.iter().map(|happening| happening.word).collect();
-    for word in ["start", "step", "wait", "decide", "launch", "ready", "placed", "expect"] {
+    for word in ["start", "step", "wait", "decide", "launch", "ready", "placed", "expect", "leave", "gone"] {
         assert!(words.contains(&word), "{words:?}");
     }
     assert!(happenings.is_sorted_by_key(|happening| happening.at));
@@ -176,6 +180,114 @@ fn a_machine_that_is_taken_back_is_replaced() {
     assert_eq!(reasons, [Some("Interrupted"), None], "{:?}", report.nodes);
     // It is drained within its notice, not after it.
     assert!(report.nodes[0].deleted_at.is_some_and(|gone| (300.0..=360.0).contains(&gone)), "{:?}", report.nodes);
+}
+
+#[test]
+fn what_must_be_so_all_the_time_fails_at_the_moment_at_which_it_is_not() {
+    let steps = "
+    - {at: 1m, scale: {kind: Deployment, name: web, replicas: 3}}
+    - {at: 3m, expect: {runningPods: 3, throughout: 4m}}
+    - {at: 3m, expect: {runningPods: 3, throughout: 10m}}
+    - {at: 10m, scale: {kind: Deployment, name: web, replicas: 2}}
+    - {at: 15m, expect: {launchedAfter: 2m}}
+";
+    let (report, happenings) = play(&story("", steps));
+    let verdicts = verdicts(&report);
+    assert_eq!(verdicts[0], (true, "3 running pods throughout 240 s"));
+    assert_eq!(verdicts[1], (false, "2 running pods instead of 3 after 420 s (line 11)"));
+    assert!(!verdicts[2].0 && verdicts[2].1.contains("instead of only after 120 s"), "{verdicts:?}");
+    let failed = happenings.iter().find(|happening| happening.word == "FAILED").unwrap();
+    assert_eq!(failed.at.as_secs(), 600);
+}
+
+#[test]
+fn pods_of_a_workload_are_replaced_all_the_time() {
+    let steps = "
+    - {at: 1m, scale: {kind: Deployment, name: web, replicas: 3}}
+    - {at: 5m, churn: {kind: Deployment, name: web, count: 2, every: 1m, for: 10m}}
+    - {at: 20m, expect: {runningPods: 3, evictedPods: 0}}
+";
+    let (report, _) = play(&story("", steps));
+    assert!(report.is_as_expected(), "{:?}", verdicts(&report));
+    assert_eq!(report.pods.created, 3 + 20);
+}
+
+#[test]
+fn chance_decides_who_leaves_and_the_seed_decides_chance() {
+    let steps = "
+    - {at: 1m, scale: {kind: Deployment, name: web, replicas: 40}}
+    - {at: 5m, scale: {kind: Deployment, name: web, replicas: 10, atRandom: true}}
+    - {at: 5m, expect: {runningPods: 10, within: 2m}}
+";
+    let story = story("", steps);
+    let left = |seed: u64| {
+        paused_runtime().unwrap().block_on(async {
+            let mut play = Play::new(&story, seed).unwrap();
+            play.advance(Duration::from_secs(400)).await.unwrap();
+            let pods = play.world().server.list(crate::kinds::Kind::Pod);
+            let mut names: Vec<String> = pods.iter().map(|pod| pod["metadata"]["name"].to_string()).collect();
+            names.sort();
+            names
+        })
+    };
+    assert_eq!(left(1).len(), 10);
+    assert_eq!(left(1), left(1));
+}
+
+#[test]
+fn nodes_fall_ill_and_recover() {
+    for (status, seen) in [("\"False\"", "False"), ("Unknown", "Unknown")] {
+        let steps = format!(
+            "
+    - {{at: 1m, scale: {{kind: Deployment, name: web, replicas: 1}}}}
+    - {{at: 5m, sick: {{status: {status}, for: 3m}}}}
+    - {{at: 20m, expect: {{nodes: 1, runningPods: 1}}}}
+"
+        );
+        let story = story("", &steps);
+        paused_runtime().unwrap().block_on(async {
+            let mut play = Play::new(&story, 1).unwrap();
+            for (second, expected) in [(290, "True"), (400, seen), (600, "True")] {
+                play.advance(Duration::from_secs(second)).await.unwrap();
+                let nodes = play.world().server.list(crate::kinds::Kind::Node);
+                let conditions = nodes[0]["status"]["conditions"].as_array().cloned().unwrap();
+                let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+                assert_eq!(ready["status"], expected, "after {second} s");
+            }
+        });
+    }
+}
+
+#[test]
+fn pods_of_a_trace_that_are_evicted_come_back_and_leave_in_time() {
+    let steps = "
+    - {at: 1m, trace: {file: trace.csv, from: 100, to: 300}}
+    - {at: 2m30s, expect: {runningPods: 1}}
+    - {at: 5m, cloud: {interruption: {notice: 1m}}}
+    - {at: 6m, expect: {runningPods: 1, pendingPods: 0, within: 3m}}
+    - {at: 20m, expect: {runningPods: 1, pendingPods: 0}}
+";
+    let (report, _) = play(&story("", steps));
+    assert!(report.is_as_expected(), "{:?}", verdicts(&report));
+    assert!(report.pods.created > 2, "{:?}", report.pods);
+}
+
+#[test]
+fn a_node_that_is_replaced_is_told_apart_from_one_that_pods_wait_for() {
+    let steps = "
+    - {at: 1m, scale: {kind: Deployment, name: web, replicas: 1}}
+    - {at: 5m, patch: {kind: NodePool, name: general, patch: {spec: {template: {metadata: {labels: {a: b}}}}}}}
+    - {at: 5m, expect: {nodes: 1, launchedAfter: 5m, runningPods: 1, within: 5m}}
+";
+    let (report, happenings) = play(&story("", steps));
+    assert!(report.is_as_expected(), "{:?}", verdicts(&report));
+    let told: Vec<(&str, &str)> =
+        report.decisions.iter().map(|decision| (decision.kind, decision.reason.as_str())).collect();
+    assert_eq!(told, [("provision", "Unschedulable"), ("replace", "Drifted"), ("remove", "Drifted")]);
+    let replaced = &report.decisions[1];
+    assert_eq!(replaced.nodes, [report.nodes[0].name.clone()]);
+    let line = format!("instead of {}", report.nodes[0].name);
+    assert!(happenings.iter().any(|happening| happening.word == "decide" && happening.text.ends_with(&line)));
 }
 
 #[test]
