@@ -1,11 +1,15 @@
 //! Every scenario of the project, played to its end.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use runtime::Rng;
-use sim::scenario::{Play, Report, Story, paused_runtime};
+use serde_json::Value;
+use sim::scenario::{NodeReport, Play, Report, Story, paused_runtime};
+use sim::{ApiServer, Kind};
 
 const TRACE: &str = "$DOVETAIL_DATA/openb/openb_pod_list_default.csv";
 
@@ -14,19 +18,61 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-fn play(name: &str, text: &str) -> Report {
+/// Plays a file, and checks that everything is as it says.
+fn check(name: &str, text: &str) -> Report {
+    watch(name, text, Duration::MAX, |_, _| {})
+}
+
+/// The same, and looks at the cluster every so often, with the seconds since the beginning.
+fn watch(name: &str, text: &str, every: Duration, mut look: impl FnMut(&ApiServer, u64)) -> Report {
     let open = |path: &str| if path == TRACE { Ok(trace()) } else { Err("not there".to_owned()) };
     let story = Story::read(name, text, &open).unwrap_or_else(|fault| panic!("{fault}"));
     let runtime = paused_runtime().unwrap();
-    runtime.block_on(async { Play::new(&story, 1).unwrap().end().await.unwrap() })
+    let (report, happenings) = runtime.block_on(async {
+        let mut play = Play::new(&story, 1).unwrap();
+        while play.now() < story.duration {
+            play.advance(play.now().saturating_add(every)).await.unwrap();
+            let now = play.now().as_secs();
+            look(&play.world().server, now);
+        }
+        (play.end().await.unwrap(), play.take_happenings())
+    });
+    assert!(!report.expectations.is_empty());
+    let lines = happenings.iter().map(|line| format!("{} {} {}\n", line.at.as_secs(), line.word, line.text));
+    assert!(report.is_as_expected(), "{}{:#?}", lines.collect::<String>(), report.expectations);
+    report
 }
 
-/// Plays a file, and checks that everything is as it says.
-fn check(name: &str, text: &str) -> Report {
-    let report = play(name, text);
-    assert!(!report.expectations.is_empty());
-    assert!(report.is_as_expected(), "{:#?}", report.expectations);
-    report
+/// The machines that were told to go for this reason.
+fn gone<'a>(report: &'a Report, reason: &str) -> Vec<&'a NodeReport> {
+    report.nodes.iter().filter(|node| node.reason.as_deref() == Some(reason)).collect()
+}
+
+/// The machines that are there in the end.
+fn left(report: &Report) -> Vec<&NodeReport> {
+    report.nodes.iter().filter(|node| node.deleted_at.is_none()).collect()
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Nodes that are closed because somebody disrupts them.
+fn closed(server: &ApiServer) -> BTreeSet<String> {
+    let is_closed = |node: &Value| {
+        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        taints.into_iter().any(|taint| taint["key"] == "karpenter.sh/disrupted")
+    };
+    server.list(Kind::Node).iter().filter(|node| is_closed(node)).map(|node| name(node)).collect()
+}
+
+fn ready_pods(server: &ApiServer, app: &str) -> usize {
+    let is_ready = |pod: &Value| {
+        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    };
+    let pods = server.list(Kind::Pod);
+    pods.iter().filter(|pod| pod["metadata"]["labels"]["app"] == app && is_ready(pod)).count()
 }
 
 /// Pods in the shape of the recorded ones: a few that are there from the start, most in a burst of short ones, some with GPUs, some
@@ -58,7 +104,221 @@ fn eks_workshop() {
         machine.offerings.iter().map(|offering| offering.price).max().unwrap().dollars()
     };
     assert_eq!(price("m5.large"), 0.096, "the number in the file is the price of one m5.large");
-    assert_eq!(report.pods.placed, 12);
+    let hour = |at: f64| (at / 60.0) as u64;
+    // The surplus is deleted, for five pods and for one, and what is left is replaced by one small machine.
+    for node in gone(&report, "Empty").into_iter().chain(gone(&report, "Underutilized")) {
+        assert!(node.deleted_at.is_some_and(|gone| (20..40).contains(&hour(gone))), "{node:?}");
+    }
+    let replaced = report.decisions.iter().filter(|decision| decision.kind == "replace");
+    let replaced: Vec<&str> = replaced.map(|decision| decision.reason.as_str()).collect();
+    assert!(replaced.contains(&"Underutilized") && replaced.contains(&"Drifted"), "{replaced:?}");
+    // Then a template renews it, and after that age does, every five minutes.
+    assert_eq!(gone(&report, "Drifted").len(), 1, "{:?}", report.nodes);
+    let expired = gone(&report, "Expired");
+    assert!(!expired.is_empty(), "{:?}", report.nodes);
+    for node in expired {
+        let lived = node.deleted_at.unwrap_or(report.virtual_seconds) - node.created_at;
+        assert!((298.0..420.0).contains(&lived), "{node:?}");
+    }
+    assert!(left(&report).iter().all(|node| node.instance_type == "t3.small"), "{:?}", report.nodes);
+}
+
+/// Every machine is renewed within its budget, never within the window, never against the PodDisruptionBudget.
+fn check_rollout(name: &str, window: std::ops::Range<u64>, pods: usize, machines: usize) -> Report {
+    let mut before = BTreeSet::new();
+    let report = watch(name, &text(name), Duration::from_secs(5), |server, now| {
+        let closed = closed(server);
+        let nodes = server.list(Kind::Node).len();
+        assert!(closed.len() <= nodes.div_ceil(10), "{now} s: {closed:?} of {nodes}");
+        let newly: Vec<&String> = closed.difference(&before).collect();
+        assert!(newly.is_empty() || !window.contains(&now), "{now} s: {newly:?}");
+        if now > 900 {
+            assert!(ready_pods(server, "api") >= pods - 1, "{now} s");
+        }
+        before = closed;
+    });
+    assert_eq!(gone(&report, "Drifted").len(), machines, "{:#?}", report.nodes);
+    assert_eq!(report.nodes.len(), 2 * machines, "each by one, and once");
+    assert_eq!(report.pods.evicted, pods, "each once");
+    let renewed = |range: std::ops::Range<u64>| {
+        let times = report.nodes.iter().filter_map(|node| node.deleted_at);
+        times.filter(|gone| range.contains(&(*gone as u64))).count()
+    };
+    assert!(renewed(0..window.start) > 0 && renewed(window.end..u64::MAX) > 0, "the window cut the rollout in two");
+    report
+}
+
+#[test]
+fn image_rollout() {
+    check_rollout("image-rollout.yaml", 3 * 3600..5 * 3600, 20, 20);
+}
+
+#[test]
+fn requirement_change() {
+    let report = check_rollout("requirement-change.yaml", 2 * 3600..3 * 3600, 10, 10);
+    assert!(report.nodes.iter().all(|node| (node.reason.is_some()) == (node.instance_type == "m5.xlarge")));
+}
+
+#[test]
+fn spot_storm() {
+    let report = check("spot-storm.yaml", &text("spot-storm.yaml"));
+    let struck = gone(&report, "Interrupted");
+    assert!(struck.len() > 4, "{:?}", report.nodes);
+    for node in struck {
+        let announced = if node.deleted_at.is_some_and(|gone| gone < 1500.0) { 600.0 } else { 1500.0 };
+        assert!(node.deleted_at.is_some_and(|gone| gone - announced <= 121.0), "{node:?}");
+    }
+    assert!(report.pods.max_pending_seconds < 120.0, "{:?}", report.pods);
+}
+
+#[test]
+fn blocked_by_pdb() {
+    let mut patient = BTreeSet::new();
+    let report = watch("blocked-by-pdb.yaml", &text("blocked-by-pdb.yaml"), Duration::from_secs(10), |server, now| {
+        if (600..3600).contains(&now) {
+            let nodes = server.list(Kind::Node);
+            let of_team = nodes.iter().filter(|node| node["metadata"]["labels"]["team"] == "patient");
+            patient.extend(of_team.map(|node| name(node)));
+            assert!(closed(server).is_disjoint(&patient), "{now} s: whom a budget holds is not even closed");
+        }
+        if now == 3000 {
+            let events = server.list(Kind::Event);
+            let told = events.iter().filter(|event| event["reason"] == "DisruptionBlocked").filter(|event| {
+                event["involvedObject"]["kind"] == "Node"
+                    && event["message"] == "Pdb prevents pod evictions (PodDisruptionBudget=[default/patient])"
+            });
+            assert!(told.count() > 0, "it is told why it stays");
+        }
+    });
+    assert_eq!(patient.len(), 1, "one machine all the time");
+    let of = |pool: &str| {
+        let all: Vec<&NodeReport> = report.nodes.iter().filter(|node| node.pool.as_deref() == Some(pool)).collect();
+        all
+    };
+    let [old, new] = of("bounded")[..] else { panic!("{:?}", report.nodes) };
+    let gone = old.deleted_at.unwrap();
+    assert!((600.0..660.0 + 660.0).contains(&gone) && gone >= 600.0 + 600.0, "{old:?}");
+    assert!(new.created_at < gone, "its replacement came first");
+    let [old, _] = of("patient")[..] else { panic!("{:?}", report.nodes) };
+    assert!(old.deleted_at.is_some_and(|gone| (3600.0..4200.0).contains(&gone)), "{old:?}");
+}
+
+#[test]
+fn sick_nodes() {
+    let report = check("sick-nodes.yaml", &text("sick-nodes.yaml"));
+    assert_eq!(report.nodes.len(), 11, "one was replaced, and no other: {:?}", report.nodes);
+    let [repaired] = report.nodes.iter().filter(|node| node.deleted_at.is_some()).collect::<Vec<_>>()[..] else {
+        panic!("{:?}", report.nodes)
+    };
+    // Unreachable after 50 s of silence, and given up ten minutes later.
+    let silent = 40.0 * 60.0 + 50.0;
+    assert!(repaired.deleted_at.is_some_and(|gone| (silent + 600.0..silent + 720.0).contains(&gone)), "{repaired:?}");
+}
+
+#[test]
+fn static_pool() {
+    let report = check("static-pool.yaml", &text("static-pool.yaml"));
+    assert_eq!(gone(&report, "Drifted").len(), 3, "{:?}", report.nodes);
+    assert_eq!((report.nodes.len(), left(&report).len()), (9, 3), "{:?}", report.nodes);
+}
+
+#[test]
+fn overlay_price() {
+    let report = check("overlay-price.yaml", &text("overlay-price.yaml"));
+    for (when, from, to) in [(20.0..60.0, "c6a.large", "m5.large"), (60.0..120.0, "m5.large", "c6a.large")] {
+        let inside = |at: f64| when.contains(&(at / 60.0));
+        let went = report.nodes.iter().filter(|node| node.deleted_at.is_some_and(inside));
+        let came = report.nodes.iter().filter(|node| inside(node.created_at));
+        let (went, came): (Vec<_>, Vec<_>) = (went.collect(), came.collect());
+        assert!(!went.is_empty() && went.iter().all(|node| node.instance_type == from), "{went:?}");
+        assert!(!came.is_empty() && came.iter().all(|node| node.instance_type == to), "{came:?}");
+    }
+}
+
+#[test]
+fn buffer() {
+    let report = check("buffer.yaml", &text("buffer.yaml"));
+    let rush = report.nodes.iter().filter(|node| (1800.0..3600.0).contains(&node.created_at)).count();
+    assert_eq!(rush, 2, "room for four again: {:?}", report.nodes);
+    assert_eq!(left(&report).len(), 3);
+}
+
+#[test]
+fn steady_churn() {
+    let report = check("steady-churn.yaml", &text("steady-churn.yaml"));
+    let settled = 3600.0;
+    let price_at = |at: f64| {
+        let there =
+            report.nodes.iter().filter(|node| node.created_at <= at && node.deleted_at.is_none_or(|gone| gone > at));
+        there.map(|node| node.price_per_hour).sum::<f64>()
+    };
+    // A replacement must pay for itself within a day, so it must be cheaper by the day's share of its five minutes of both.
+    for decision in report.decisions.iter().filter(|decision| decision.kind == "replace") {
+        let price = |names: &[String]| {
+            let named = report.nodes.iter().filter(|node| names.iter().any(|name| node.name.ends_with(name)));
+            named.map(|node| node.price_per_hour).sum::<f64>()
+        };
+        let (before, after) = (price(&decision.nodes), price(&decision.replacements));
+        assert!(after > 0.0 && before - after >= after * 300.0 / 86_400.0, "{decision:?}: {before} to {after}");
+    }
+    let disrupted = report.nodes.iter().filter(|node| node.deleted_at.is_some_and(|gone| gone > settled)).count();
+    assert!(disrupted <= 4, "{disrupted} machines were disrupted on a day of constant load: {:?}", report.decisions);
+    assert!(price_at(report.virtual_seconds) <= price_at(settled) + 1e-9);
+    assert_eq!(report.pods.created, 60 + 144 + 143 + report.pods.evicted, "{:?}", report.pods);
+}
+
+/// A tenth of it; the file has a thousand machines.
+#[test]
+fn fragmented() {
+    let mut text = text("fragmented.yaml");
+    for (all, some) in [
+        ("replicas: 8000", "replicas: 800"),
+        ("replicas: 5000", "replicas: 500"),
+        ("replicas: 2000}", "replicas: 200}"),
+        ("replicas: 3200", "replicas: 320"),
+        ("replicas: 2000,", "replicas: 200,"),
+        ("replicas: 800, at", "replicas: 80, at"),
+        ("15000", "1500"),
+        ("runningPods: 6000", "runningPods: 600"),
+        ("{min: 900, max: 1200}", "{min: 90, max: 120}"),
+        ("{min: 900}", "{min: 90}"),
+        ("{max: 500}", "{max: 50}"),
+    ] {
+        assert!(text.contains(all), "{all}");
+        text = text.replace(all, some);
+    }
+    let report = check("fragmented.yaml", &text);
+    let bound = least_price(320 * 250 + 200 * 500 + 80 * 1500, 320 * 512 + 200 * 2048 + 80 * 3072);
+    let ratio = report.cost.hourly_end / bound;
+    assert!((1.0..=1.10).contains(&ratio), "{} is {ratio:.3} of the bound {bound}", report.cost.hourly_end);
+}
+
+/// What so much cpu and memory costs at least, if machines of the story's types could be bought in parts. Of two amounts to cover, the
+/// cheapest way needs one type or two.
+fn least_price(cpu_milli: i64, memory_mib: i64) -> f64 {
+    let names = ["m5.xlarge", "m5.2xlarge", "c5.xlarge", "c5.2xlarge", "r5.xlarge", "r5.2xlarge"];
+    let types = provider::ec2::catalog().types("us-west-2").unwrap();
+    let sold: Vec<(f64, f64, f64)> = types
+        .iter()
+        .filter(|machine| names.contains(&machine.name.as_str()))
+        .map(|machine| {
+            let on_demand = |offering: &&model::instance::Offering| {
+                offering.label(model::labels::CAPACITY_TYPE).is_some_and(|label| &**label == "on-demand")
+            };
+            let price = machine.offerings.iter().filter(on_demand).map(|offering| offering.price).min().unwrap();
+            let has = machine.allocatable();
+            (has.cpu_milli as f64, has.memory_bytes as f64 / f64::from(1 << 20), price.dollars())
+        })
+        .collect();
+    let (cpu, memory) = (cpu_milli as f64, memory_mib as f64);
+    let alone = sold.iter().map(|(c, m, price)| (cpu / c).max(memory / m) * price);
+    let pairs = sold.iter().flat_map(|a| sold.iter().map(move |b| (a, b)));
+    let together = pairs.filter_map(|(a, b)| {
+        let det = a.0 * b.1 - b.0 * a.1;
+        let (x, y) = ((cpu * b.1 - b.0 * memory) / det, (a.0 * memory - cpu * a.1) / det);
+        (det.abs() > 1e-9 && x >= 0.0 && y >= 0.0).then_some(x * a.2 + y * b.2)
+    });
+    alone.chain(together).fold(f64::INFINITY, f64::min)
 }
 
 #[test]
@@ -125,6 +385,23 @@ fn every_scenario_of_the_project_is_played_here() {
         .filter(|name| name.ends_with(".yaml"))
         .collect();
     found.sort();
-    let all = ["black-friday", "eks-workshop", "many-pools", "openb", "shortage", "well-chosen"];
+    let all = [
+        "black-friday",
+        "blocked-by-pdb",
+        "buffer",
+        "eks-workshop",
+        "fragmented",
+        "image-rollout",
+        "many-pools",
+        "openb",
+        "overlay-price",
+        "requirement-change",
+        "shortage",
+        "sick-nodes",
+        "spot-storm",
+        "static-pool",
+        "steady-churn",
+        "well-chosen",
+    ];
     assert_eq!(found, all.map(|name| format!("{name}.yaml")));
 }
