@@ -5,6 +5,7 @@ mod crashing;
 mod ending;
 mod looking;
 mod resuming;
+mod second_look;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

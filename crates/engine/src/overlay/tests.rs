@@ -215,6 +215,7 @@ fn the_heaviest_sets_each_resource_and_prices_come_from_others() {
     check(&[light, heavy, price], &expected, &["a: Applied", "p: Applied", "z: Applied"]);
 }
 
+// Spec 02, flaw 27: what an overlay does not correct is not lost.
 #[test]
 fn reservations_overrides_and_all_else_survive_a_correction() {
     let mut source = machine("big", "amd64");

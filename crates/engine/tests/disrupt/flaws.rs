@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use model::disruption::{Stay, Verb};
+use model::instance::CapacityType;
 use model::node::Progress;
 use model::pod::Readiness;
 
@@ -97,6 +98,85 @@ fn a_command_names_every_claim_that_it_takes() {
     let three = (0..3).fold(sized(), |cluster, i| cluster.machine(&format!("n{i}"), "fake-it-1", vec![]));
     let claims: Vec<String> = three.command().claims().map(ToString::to_string).collect();
     assert_eq!(claims, ["claim-n0", "claim-n1", "claim-n2"]);
+}
+
+/// Flaw 14: there a replacement that is pinned to spot still lists types that are not sold as spot, and the same move is chosen
+/// again after it has failed. That pools rest after a failure is shown beside the commands.
+#[test]
+fn a_replacement_that_must_be_spot_lists_only_what_is_sold_as_spot() {
+    let types: Vec<_> = series(6)
+        .into_iter()
+        .enumerate()
+        .map(|(place, offered)| {
+            let mut changed = model::instance::InstanceType::clone(&offered);
+            for one in &mut changed.offerings {
+                // Every second type is sold on demand only.
+                if place % 2 == 0 && one.capacity_type() == Some(CapacityType::Spot) {
+                    one.is_available = false;
+                }
+            }
+            std::sync::Arc::new(changed)
+        })
+        .collect();
+    let large = cluster(vec![pool("p").types(types)]).machine("n", "fake-it-5", vec![cpu("x", 500)]);
+    let command = large.command();
+    let claim = &command.replacements[0];
+    let kinds = claim.requirements.get(model::labels::CAPACITY_TYPE).unwrap().listed().unwrap();
+    assert_eq!(kinds.iter().map(|kind| &**kind).collect::<Vec<_>>(), ["spot"]);
+    let listed: Vec<&str> = claim.types.iter().map(|name| name.as_str()).collect();
+    assert_eq!(listed, ["fake-it-1", "fake-it-3"]);
+    // And a pool whose replacements have failed is left alone for a while.
+    let mut resting = large;
+    resting.paused.insert("p".into(), at(NOW + 60));
+    assert_eq!(resting.all_leaving(), [""; 0]);
+}
+
+/// Flaw 26: there mirror pods and pods that are ending count for nodes that may not leave and not for those that may, so that
+/// scores hang on who may leave.
+#[test]
+fn pods_that_nobody_has_to_move_weigh_nothing_on_any_node() {
+    use model::pod::{Life, Owner};
+    use model::pool::ConsolidationPolicy::Balanced;
+    let pods = |with_others: bool, host: &str| {
+        let own = vec![cpu(&format!("own-{host}"), 5500)];
+        let mirrors =
+            pods(&format!("mirror-{host}"), 20, |sketch| sketch.asks("cpu", 1).change(|pod| pod.owner = Owner::Node));
+        let ending = pods(&format!("ending-{host}"), 20, |sketch| {
+            sketch.asks("cpu", 1).change(|pod| (pod.owner, pod.life) = (Owner::Other, Life::Terminating))
+        });
+        own.into_iter().chain(mirrors.into_iter().chain(ending).filter(move |_| with_others)).collect::<Vec<_>>()
+    };
+    let scores = |on_kept: bool, on_candidate: bool| {
+        let two = cluster(vec![pool("p").types(series(16))])
+            .policy("p", Balanced)
+            .machine("n", "fake-it-8", pods(on_candidate, "n"))
+            .machine("kept", "fake-it-8", pods(on_kept, "kept"))
+            .tenure("kept", |tenure| tenure.do_not_disrupt = true);
+        let decision = two.decide();
+        assert!(!decision.scores.is_empty());
+        decision.scores.iter().map(|score| score.disruption).collect::<Vec<_>>()
+    };
+    let plain = scores(false, false);
+    assert_eq!([scores(true, false), scores(false, true), scores(true, true)], [(); 3].map(|()| plain.clone()));
+    assert!(plain.iter().all(|share| *share == Some(500_000)), "{plain:?}");
+}
+
+// 02/QU14
+#[test]
+fn pods_of_leaving_nodes_may_be_planned_onto_nodes_that_are_still_starting() {
+    let with = |is_leaving: bool| {
+        sized()
+            .machine("going", "fake-it-9", vec![cpu("x", 8000)])
+            .node("going", |node| node.is_leaving = is_leaving)
+            .machine("young", "fake-it-9", vec![])
+            .node("young", |node| (node.progress, node.created) = (Progress::Starting { has_node: true }, at(NOW - 60)))
+            .machine("a", "fake-it-3", vec![cpu("y", 500)])
+            .machine("b", "fake-it-3", vec![cpu("z", 3000)])
+    };
+    // The pod of the node that leaves is to have the young one, so the others can be thought about.
+    assert_eq!(with(true).all_leaving(), ["a"]);
+    // A node that stays is not emptied onto one that may never start.
+    assert!(!with(false).all_leaving().contains(&"going".to_owned()));
 }
 
 /// Flaw 35: there only events tell why a node stays.

@@ -58,6 +58,7 @@ async fn a_replacement_that_only_the_api_server_knows_of_is_waited_for() {
 }
 
 // 02/DR6
+// Spec 02, flaw 24: what is not needed any more is not left running.
 #[tokio::test(start_paused = true)]
 async fn when_one_replacement_is_given_up_the_nodes_are_released_and_the_others_are_not_kept() {
     let stage = Stage::with(&["a"]).await;
@@ -102,6 +103,7 @@ async fn events_tell_of_launching_waiting_and_terminating() {
 }
 
 // A command of the reference hangs on its first claim, and stays for ever when that one is gone.
+// Spec 02, flaw 22: a command hangs on none of its nodes.
 #[tokio::test(start_paused = true)]
 async fn a_command_goes_on_when_one_of_its_nodes_goes_by_anothers_hand() {
     let stage = Stage::with(&["a", "b"]).await;
@@ -118,6 +120,7 @@ async fn a_command_goes_on_when_one_of_its_nodes_goes_by_anothers_hand() {
 }
 
 // One of the reference deletes its claims and is then rolled back as failed.
+// Spec 02, flaw 23: it is one or the other.
 #[tokio::test(start_paused = true)]
 async fn what_is_complete_just_after_its_time_is_done_and_not_taken_back() {
     let stage = Stage::with(&["a"]).await;
@@ -150,6 +153,7 @@ async fn deleting_is_tried_until_it_is_done_and_counted_once() {
 }
 
 // The reference tries a pool whose replacements never come first on every pass.
+// Spec 02, flaws 14 and 15: what has just failed is not tried again at once.
 #[tokio::test(start_paused = true)]
 async fn a_pool_rests_longer_after_each_failure_until_something_works() {
     let stage = Stage::with(&["a"]).await;
@@ -187,6 +191,7 @@ async fn when_one_replacement_cannot_be_made_those_that_were_are_given_up() {
 }
 
 // 02/DR8. The reference leaks its reservation when a command fails before its claim is made.
+// Spec 02, flaw 25: no room is lost to a command that failed.
 #[tokio::test(start_paused = true)]
 async fn room_that_a_failed_replacement_of_a_static_pool_reserved_is_given_back() {
     let stage = Stage::with(&["a"]).await;

@@ -6,7 +6,7 @@ use crate::controller::Duties;
 use crate::testing::{Trouble, pod_on};
 
 impl Stage {
-    fn looker(&self) -> Loop {
+    pub(super) fn looker(&self) -> Loop {
         let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(1));
         let queue = Queue::new("test", backoff, self.world.ctx.rng.fork("test"));
         Loop::new(&self.world.ctx, self.commands.clone(), queue)
@@ -79,12 +79,12 @@ async fn calls_in_a_crowd_are_answered_by_one_look() {
 }
 
 /// Runs the two duties of this file for so long. Nobody watches: the store knows what it was told.
-async fn run(stage: &Stage, time: Duration) {
+pub(super) async fn run(stage: &Stage, time: Duration) {
     run_while(stage, time, async {}).await;
 }
 
 /// The same, while something happens.
-async fn run_while(stage: &Stage, time: Duration, story: impl Future<Output = ()>) {
+pub(super) async fn run_while(stage: &Stage, time: Duration, story: impl Future<Output = ()>) {
     let mut duties = Duties::new(stage.world.ctx.clone());
     add_about(&mut duties, &stage.world.ctx, stage.commands.clone());
     let mut tasks = Tasks::new(Stop::new());
@@ -94,7 +94,7 @@ async fn run_while(stage: &Stage, time: Duration, story: impl Future<Output = ()
 }
 
 /// Machines that may be consolidated, of a pool with these rules.
-async fn consolidatable(names: &[&str], disruption: Value) -> Stage {
+pub(super) async fn consolidatable(names: &[&str], disruption: Value) -> Stage {
     let stage = Stage::with(names).await;
     stage.world.put(merged(node_pool("general"), json!({"spec": {"disruption": disruption}})));
     stage.world.sync();
@@ -105,7 +105,7 @@ fn nobody() -> Value {
     json!({"budgets": [{"nodes": "0"}]})
 }
 
-fn all_at_once() -> Value {
+pub(super) fn all_at_once() -> Value {
     json!({"budgets": [{"nodes": "100%"}]})
 }
 
@@ -143,6 +143,7 @@ async fn a_node_that_a_pod_came_to_meanwhile_stays_and_is_counted() {
 }
 
 // 02/BU14, 02/QU15
+// Spec 02, flaw 29: no method overwrites what another one has counted.
 #[tokio::test(start_paused = true)]
 async fn budgets_and_eligible_nodes_are_shown_and_a_pool_that_lets_nobody_go_hears_of_it() {
     let stage =
@@ -195,7 +196,50 @@ async fn a_node_that_stays_is_told_why_and_so_is_its_claim() {
     assert_eq!(stage.told("DisruptionBlocked").await, [text, text]);
 }
 
+// 02/CO22
+#[tokio::test(start_paused = true)]
+async fn whatever_keeps_a_node_by_rule_is_told_in_the_words_of_the_rule() {
+    let label = |key: &str, value: Value| json!({"metadata": {"labels": {key: value}}});
+    let never = json!({"consolidateAfter": "Never", "budgets": [{"nodes": "100%"}]});
+    let cases = [
+        (never, json!({}), "NodePool \"general\" has consolidation disabled"),
+        (
+            all_at_once(),
+            label("node.kubernetes.io/instance-type", json!("unheard-of")),
+            "Instance Type \"unheard-of\" not found",
+        ),
+        (
+            all_at_once(),
+            label("karpenter.sh/capacity-type", Value::Null),
+            "Node does not have label \"karpenter.sh/capacity-type\"",
+        ),
+        (
+            all_at_once(),
+            label("topology.kubernetes.io/zone", Value::Null),
+            "Node does not have label \"topology.kubernetes.io/zone\"",
+        ),
+    ];
+    for (disruption, change, text) in cases {
+        let stage = consolidatable(&["a"], disruption).await;
+        for kind in ["Node", "NodeClaim"] {
+            stage.world.put(merged(stage.world.server.get(kind, "a").unwrap(), change.clone()));
+        }
+        stage.world.put(pod_on("a", "web", "1"));
+        stage.world.sync();
+        run(&stage, Duration::from_secs(30)).await;
+        assert_eq!(stage.told("Unconsolidatable").await, [text, text], "to the Node and to its claim");
+    }
+    // A node that may go hears nothing of the kind.
+    let stage = consolidatable(&["a", "b"], all_at_once()).await;
+    stage.world.put(pod_on("a", "web", "1"));
+    stage.world.put(pod_on("b", "other", "1"));
+    stage.world.sync();
+    run(&stage, Duration::from_secs(10)).await;
+    assert_eq!((stage.known_claims().len(), stage.told("Unconsolidatable").await), (1, vec![]));
+}
+
 // 02/BU13
+// Spec 02, flaw 5: what was all that kept a node is noticed when it goes.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_again_until_something_changes() {
     let stage = consolidatable(&["a"], json!({"budgets": [{"nodes": "0"}]})).await;

@@ -241,6 +241,7 @@ async fn a_pod_that_was_refused_is_deleted_when_its_time_is_up_and_not_later() {
     }
 }
 
+// Spec 02, flaw 28: orders for pods that vanish do not pile up.
 #[tokio::test(start_paused = true)]
 async fn an_order_that_nobody_comes_back_to_is_not_kept() {
     let stage = plain().await;

@@ -59,6 +59,7 @@ async fn a_claim_that_finds_no_capacity_is_gone_and_says_why() {
 }
 
 // 02/LA4
+// Spec 02, flaw 29: `NodeClassNotReady` is sent.
 #[tokio::test(start_paused = true)]
 async fn a_claim_whose_class_is_not_ready_is_gone_too() {
     let stage = Stage::with(claim("a", json!({})));

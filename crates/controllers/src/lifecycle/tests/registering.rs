@@ -107,6 +107,7 @@ async fn a_node_that_asks_us_not_to_gets_no_taints() {
 }
 
 // 02/RE11
+// Spec 02, flaw 31: an agent that is done is not asked again.
 #[tokio::test(start_paused = true)]
 async fn a_startup_taint_that_was_taken_off_stays_off() {
     let stage = joined(with_taints(), json!({})).await;
