@@ -1,6 +1,8 @@
-// Command peer runs the reference's scheduler, the one of sigs.k8s.io/karpenter, on a workload file of the benchmark.
+// Command peer runs the reference's scheduler, the one of sigs.k8s.io/karpenter, on a workload file of the benchmark, or its
+// disruption loop.
 //
 //	peer solve --workload FILE --parallelism 1,2,5 --runs auto --cap 600s --out FILE.json
+//	peer disrupt --workload FILE --out FILE.json
 //
 // It is one half of the benchmark: the other half solves the same file with our engine, and both answers go before the
 // same judge. The format of the file and of the answer is in ../README.md.
@@ -19,6 +21,8 @@
 //	plan.go       the answer, in words that a judge can replay
 //	measure.go    how often to run, and what is reported
 //	memory.go     how much memory a run took
+//	provider.go   the cloud that the disruption loop believes it asks
+//	disrupt.go    one turn of the disruption loop, timed and counted
 package main
 
 import (
@@ -34,7 +38,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-const usage = "usage: peer solve --workload FILE --out FILE [--parallelism N[,N...]] [--runs auto|N] [--cap DURATION] [--tries DURATION]"
+const usage = "usage: peer solve --workload FILE --out FILE [--parallelism N[,N...]] [--runs auto|N] [--cap DURATION] [--tries DURATION]\n" +
+	"       peer disrupt --workload FILE --out FILE [--single DURATION]"
 
 func main() {
 	// The scheduler explains itself in a log that nobody reads here; writing it would count as its time.
@@ -46,6 +51,9 @@ func main() {
 }
 
 func command(args []string, out io.Writer) error {
+	if len(args) > 0 && args[0] == "disrupt" {
+		return disruptCommand(args[1:], out)
+	}
 	if len(args) == 0 || args[0] != "solve" {
 		return fmt.Errorf("%s", usage)
 	}
@@ -67,6 +75,20 @@ func command(args []string, out io.Writer) error {
 		return err
 	}
 	return measureFile(*file, *answer, chosen, out)
+}
+
+func disruptCommand(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("disrupt", flag.ContinueOnError)
+	file := flags.String("workload", "", "the workload file")
+	answer := flags.String("out", "", "where the answer goes")
+	limit := flags.Duration("single", 0, "when single-node consolidation gives up; zero leaves that to the reference")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *file == "" || *answer == "" || flags.NArg() > 0 || *limit < 0 {
+		return fmt.Errorf("%s", usage)
+	}
+	return disruptFile(*file, *answer, *limit, out)
 }
 
 func settingsFrom(parallelism, runs string, limit, tries time.Duration) (settings, error) {

@@ -169,26 +169,30 @@ func (k *keeper) giveUp(workers int, limit time.Duration) {
 	os.Exit(0)
 }
 
-// write puts the answer in its place in one step, so that a reader never sees half of it.
 func (k *keeper) write() error {
-	partial, err := os.CreateTemp(filepath.Dir(k.path), filepath.Base(k.path)+".*")
+	if err := writeAnswer(k.path, k.report); err != nil {
+		return err
+	}
+	fmt.Fprintln(k.out, k.report.summary())
+	return nil
+}
+
+// writeAnswer puts an answer in its place in one step, so that a reader never sees half of it.
+func writeAnswer(path string, answer any) error {
+	partial, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(partial.Name()) }()
 	encoder := json.NewEncoder(partial)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(k.report); err != nil {
+	if err := encoder.Encode(answer); err != nil {
 		return err
 	}
 	if err := errors.Join(partial.Chmod(0o644), partial.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(partial.Name(), k.path); err != nil {
-		return err
-	}
-	fmt.Fprintln(k.out, k.report.summary())
-	return nil
+	return os.Rename(partial.Name(), path)
 }
 
 func (r *report) summary() string {

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,6 +112,9 @@ func (r *reader) List(_ context.Context, list client.ObjectList, options ...clie
 		list.Items, err = r.pools.list(asked)
 	case *v1.NodeClaimList:
 		list.Items, err = r.claims.list(asked)
+	case *policyv1.PodDisruptionBudgetList:
+		// A workload has none, and the disruption loop asks all the same.
+		list.Items = nil
 	default:
 		err = fmt.Errorf("listing %T: a workload has none", list)
 	}
