@@ -10,8 +10,8 @@ PLAYGROUND := $(DOVETAIL_CACHE)/playground
 PLAY ?= simulate scenarios/eks-workshop.yaml
 SAY := @echo >&2
 
-.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory cluster cluster-down
-.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory
+.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt cluster cluster-down
+.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory just-bench-disrupt
 
 help: ## what the targets are
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -27,7 +27,8 @@ bench-quick: ## the same on the small ones (10 minutes)
 bench-scenarios: ## how long the large scenarios take and what they cost (2 minutes)
 bench-live: ## only our controller beside the reference's, on real clusters (20 minutes)
 bench-memory: ## what our controller holds in memory with 5,000 nodes and 100,000 pods (10 minutes)
-run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory:
+bench-disrupt: ## one decision about which nodes leave, beside the reference's (10 minutes)
+run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt:
 	@hack/claim-target.sh $(MAKE) just-$@
 
 just-run:
@@ -84,6 +85,11 @@ just-bench-memory:
 	cargo build --quiet --locked --release --package cli
 	@# Who asks need not be optimised, only who answers.
 	DOVETAIL_BINARY="$(CARGO_TARGET_DIR)/release/dovetail" cargo bench --quiet --locked --profile dev --package e2e --bench memory
+
+# DISRUPT takes further options, such as `--fresh` or `--rows rest-1000`.
+just-bench-disrupt:
+	$(SAY) "building the optimised benchmark (about 5 minutes the first time)"
+	cargo run --quiet --locked --release --package xtask -- bench disrupt $(DISRUPT)
 
 just-bench-scenarios:
 	$(SAY) "building the optimised simulator (about 5 minutes the first time)"

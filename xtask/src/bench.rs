@@ -8,6 +8,7 @@ mod answer;
 mod assess;
 mod bound;
 mod contest;
+mod disrupt;
 mod file;
 mod generate;
 mod lower;
@@ -71,7 +72,7 @@ pub struct Options {
     page: bool,
 }
 
-/// Parts that the benchmark runs as processes of their own.
+/// Parts that the benchmark runs as processes of their own, and the one about disruption.
 #[derive(Subcommand, Debug)]
 enum Part {
     /// Solve one workload file with our engine
@@ -83,14 +84,34 @@ enum Part {
         #[arg(long, default_value_t = RUNS_MIN)]
         runs: usize,
     },
+    /// Decide which nodes of one workload file leave, with our engine
+    Decide {
+        #[arg(long)]
+        workload: PathBuf,
+        #[arg(long)]
+        out: PathBuf,
+        #[arg(long, default_value_t = RUNS_MIN)]
+        runs: usize,
+    },
+    /// One full decision about clusters at rest, beside the reference's disruption loop
+    Disrupt(disrupt::Options),
 }
 
 /// Ends with one when a target is missed.
 pub fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
-    if let Some(Part::Solve { workload, out, runs }) = &options.part {
-        let answer = solve::run(workload, out, (*runs).max(1))?;
-        say(format_args!("{} sha256 {} seconds {:?}", answer.workload, answer.sha256, answer.seconds))?;
-        return Ok(ExitCode::SUCCESS);
+    match &options.part {
+        Some(Part::Solve { workload, out, runs }) => {
+            let answer = solve::run(workload, out, (*runs).max(1))?;
+            say(format_args!("{} sha256 {} seconds {:?}", answer.workload, answer.sha256, answer.seconds))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Part::Decide { workload, out, runs }) => {
+            let answer = disrupt::decide_file(workload, out, (*runs).max(1))?;
+            say(format_args!("sha256 {} seconds {:?} commands {}", answer.sha256, answer.seconds, answer.commands))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Part::Disrupt(chosen)) => return disrupt::run(root, chosen),
+        None => (),
     }
     if cfg!(debug_assertions) {
         return run_optimised(root);

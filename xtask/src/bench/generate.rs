@@ -2,8 +2,10 @@
 
 mod diverse;
 mod draft;
+mod machine;
 mod market;
 mod openb;
+pub(super) mod resting;
 mod series;
 mod standing;
 #[cfg(test)]

@@ -66,6 +66,11 @@ fn measure(catalogue: &Catalogue, snapshot: &Snapshot, runs: usize) -> anyhow::R
     Ok((first.unwrap_or_default(), seconds, peak_mb))
 }
 
+/// The plan for everybody who waits, without a clock.
+pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+    once(&Catalogue::of(snapshot), snapshot)
+}
+
 fn once(catalogue: &Catalogue, snapshot: &Snapshot) -> Plan {
     let pods: Vec<&Pod> = snapshot.pods.values().map(|pod| &**pod).filter(|pod| is_provisionable(pod)).collect();
     let question = Question { effort: EFFORT, ..Question::about(pods) };

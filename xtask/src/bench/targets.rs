@@ -23,7 +23,7 @@ pub(super) enum Outcome {
 }
 
 #[derive(Clone, Copy)]
-enum Limit {
+pub(super) enum Limit {
     AtLeast(f64),
     AtMost(f64),
     Below(f64),
@@ -111,7 +111,7 @@ fn growth(results: &Results) -> Option<Finding> {
     Some(finding("generic-100000", what, Limit::AtMost(2.0), Some(large / small)))
 }
 
-fn finding(row: &str, what: &'static str, limit: Limit, got: Option<f64>) -> Finding {
+pub(super) fn finding(row: &str, what: &'static str, limit: Limit, got: Option<f64>) -> Finding {
     Finding {
         row: row.to_owned(),
         what,

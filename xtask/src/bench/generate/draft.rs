@@ -119,6 +119,13 @@ impl Draft {
         self.workload.policy.preferences = policy;
     }
 
+    /// The budget that a pool gets which names none, as an API server would fill it in.
+    pub(super) fn set_default_budget(&mut self) {
+        for pool in &mut self.workload.pools {
+            pool["spec"]["disruption"]["budgets"] = json!([{"nodes": "10%"}]);
+        }
+    }
+
     pub(super) fn types(&self) -> &[TypeEntry] {
         &self.workload.types
     }

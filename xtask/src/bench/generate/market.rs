@@ -17,6 +17,10 @@ const REGION: &str = "us-east-1";
 pub(super) enum Sold {
     Everything,
     OnDemand,
+    /// What many a pool says: on demand, the three common categories from the sixth generation on, none larger than this.
+    Common {
+        cores_max: u32,
+    },
 }
 
 pub(super) fn draft(name: &str, sold: Sold) -> anyhow::Result<Draft> {
@@ -26,6 +30,14 @@ pub(super) fn draft(name: &str, sold: Sold) -> anyhow::Result<Draft> {
     let requirements = match sold {
         Sold::Everything => json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand", "spot"]}]),
         Sold::OnDemand => json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}]),
+        Sold::Common { cores_max } => json!([
+            {"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
+            {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+            {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]},
+            {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]},
+            {"key": "karpenter.k8s.aws/instance-generation", "operator": "Gt", "values": ["5"]},
+            {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Lt", "values": [(cores_max + 1).to_string()]},
+        ]),
     };
     let labels = provider::ec2::WELL_KNOWN.into_iter().filter(|key| is_written(key)).map(str::to_owned);
     Ok(Draft::new(name, entries.map(|kind| type_entry(kind)).collect(), requirements).with_labels(labels))
