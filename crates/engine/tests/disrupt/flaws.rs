@@ -166,7 +166,7 @@ fn pods_that_nobody_has_to_move_weigh_nothing_on_any_node() {
 fn pods_of_leaving_nodes_may_be_planned_onto_nodes_that_are_still_starting() {
     let with = |is_leaving: bool| {
         sized()
-            .machine("going", "fake-it-9", vec![cpu("x", 8000)])
+            .machine("going", "fake-it-9", vec![cpu("x", 9000)])
             .node("going", |node| node.is_leaving = is_leaving)
             .machine("young", "fake-it-9", vec![])
             .node("young", |node| (node.progress, node.created) = (Progress::Starting { has_node: true }, at(NOW - 60)))

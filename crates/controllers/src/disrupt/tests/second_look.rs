@@ -160,6 +160,9 @@ async fn a_move_that_still_holds_begins_after_fifteen_seconds_and_not_before() {
 async fn of_empty_nodes_those_that_are_expected_or_too_many_stay_for_now_and_are_counted() {
     // A pod is about to come to one of them.
     let stage = consolidatable(&["a", "b"], all_at_once()).await;
+    machine(&stage.world, "busy", &[]);
+    stage.world.put(pod_on("busy", "web", "1"));
+    stage.world.sync();
     run_while(&stage, Duration::from_secs(17), async {
         tokio::time::sleep(Duration::from_secs(10)).await;
         stage.world.ctx.store().nominate(&PodName::new("shop", "web"), &"a".into(), stage.world.ctx.now());
