@@ -281,11 +281,14 @@ impl Store {
         let mut found = PoolClaims::default();
         let of_pool = |claim: &NodeClaim| on_machine::pool_of(claim).as_deref() == Some(pool.as_str());
         for (name, claim) in self.machines.claims().iter().filter(|(_, claim)| of_pool(claim)) {
-            let is_going = claim.metadata.deletion_timestamp.is_some() || self.assumed.marks().contains_key(name);
-            let set = if is_going {
+            // One that is being replaced is marked, too, so that the provisioner plans for its pods. Until it is deleted it
+            // stands for one node all the same, or its pool would buy a second replacement when the first one fails.
+            let set = if claim.metadata.deletion_timestamp.is_some() {
                 &mut found.deleting
             } else if self.assumed.is_replacing(name) {
                 &mut found.replacing
+            } else if self.assumed.marks().contains_key(name) {
+                &mut found.deleting
             } else {
                 &mut found.active
             };

@@ -216,7 +216,9 @@ async fn a_node_that_is_being_replaced_is_neither_made_nor_taken_away_a_second_t
     ["m", "n"].iter().for_each(|name| world.put_machine(name, "a", json!({}), json!({})));
     world.sync();
     let until = world.ctx.now().plus(Duration::from_secs(600));
+    // As the command does that replaces it.
     world.ctx.store().begin_replacing(&NodeName::from("m"), until);
+    world.ctx.tell(|store, now| store.mark_for_deletion([&NodeName::from("m")], until, now));
     assert_eq!((up(&world).await, count(&world)), (after(60), 2));
     world.put_machine("replacement", "a", json!({}), json!({}));
     assert_eq!((down(&world).await, staying(&world).len()), (after(60), 3));
