@@ -1,7 +1,7 @@
 //! The shape that every duty has, and what runs it.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cluster::{Duty, Store};
@@ -105,16 +105,24 @@ impl fmt::Display for TickId {
 }
 
 type Starter = Box<dyn FnOnce(&mut Tasks) + Send>;
+type Memory = Box<dyn FnOnce() + Send>;
 
 /// The list of duties, ready to be started.
 pub(crate) struct Duties {
     ctx: Arc<Ctx>,
     starters: Vec<Starter>,
+    memories: Arc<Mutex<Vec<Memory>>>,
 }
 
 impl Duties {
     pub(crate) fn new(ctx: Arc<Ctx>) -> Self {
-        Self { ctx, starters: Vec::new() }
+        Self { ctx, starters: Vec::new(), memories: Arc::default() }
+    }
+
+    /// What a process before us has left under way is remembered once everything was listed, before any duty that needs the
+    /// whole picture takes its first look: to such a duty, what is under way may look like a surplus.
+    pub(crate) fn remember(&mut self, memory: impl FnOnce() + Send + 'static) {
+        self.memories.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(memory));
     }
 
     /// Adds a duty. The queue is for whoever wakes it beside the store.
@@ -123,7 +131,7 @@ impl Duties {
     /// that watches for days does not pile up what the leader has done long ago.
     pub(crate) fn add<C: Controller>(&mut self, controller: C) -> Queue<C::Key> {
         let queue = Queue::new(C::NAME, C::backoff(), self.ctx.rng.fork(C::NAME));
-        let (ctx, started) = (self.ctx.clone(), queue.clone());
+        let (ctx, started, memories) = (self.ctx.clone(), queue.clone(), self.memories.clone());
         self.starters.push(Box::new(move |tasks| {
             let woken = started.clone();
             ctx.wakers.add(move |call| {
@@ -135,6 +143,14 @@ impl Duties {
             known.into_iter().for_each(|key| started.push(key));
             let stop = tasks.stop();
             tasks.spawn(C::NAME, async move {
+                if C::NEEDS_ALL_LISTED {
+                    if !all_listed(&ctx, &stop).await {
+                        return Ok(());
+                    }
+                    // Whoever is first remembers for all, and nobody goes on before that is done.
+                    let mut memories = memories.lock().unwrap_or_else(PoisonError::into_inner);
+                    memories.drain(..).for_each(|remember| remember());
+                }
                 run(&ctx, &controller, &started, &stop).await;
                 Ok::<(), RuntimeError>(())
             });
@@ -148,9 +164,6 @@ impl Duties {
 }
 
 async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, stop: &Stop) {
-    if C::NEEDS_ALL_LISTED && !all_listed(ctx, stop).await {
-        return;
-    }
     let workers = C::workers(&ctx.settings);
     ctx.metrics.set_workers(C::NAME, workers);
     queue::run(queue, workers, stop, |key| async move {

@@ -57,6 +57,10 @@ fn add_about(duties: &mut Duties, ctx: &Arc<Ctx>, commands: Arc<Commands>) -> Qu
             woken.push(number);
         }
     });
+    let (about, found, to_carry_out) = (ctx.clone(), commands.clone(), queue.clone());
+    duties.remember(move || {
+        resume::resume(&about, &found).into_iter().for_each(|number| to_carry_out.push(number));
+    });
     duties.add(Disruption::new(ctx, commands, queue.clone()));
     queue
 }
@@ -71,8 +75,6 @@ pub(crate) struct Disruption {
 /// What is remembered of the last look.
 #[derive(Default)]
 struct Last {
-    /// Whether commands of a process before us were looked for.
-    has_resumed: bool,
     ended: Option<Instant>,
     took: Duration,
     /// What was seen when nothing was found to do, and until when that holds by itself.
@@ -85,10 +87,6 @@ impl Disruption {
     }
 
     async fn pass(&self, ctx: &Ctx) -> Result<Next, ControllerError> {
-        let has_resumed = std::mem::replace(&mut self.last().has_resumed, true);
-        if !has_resumed {
-            resume::resume(ctx, &self.commands).into_iter().for_each(|number| self.queue.push(number));
-        }
         leftovers::repair(ctx, &self.commands).await;
         ctx.catalogs.refresh(ctx, &self.cloud).await;
         let look = Look::take(ctx, &self.commands, None);

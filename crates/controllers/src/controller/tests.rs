@@ -40,6 +40,30 @@ impl Controller for Recording {
     }
 }
 
+/// A duty that needs the whole picture and sees whether everything was remembered before.
+struct Whole {
+    remembered: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Controller for Whole {
+    type Key = ();
+    const NAME: &'static str = "whole";
+    const NEEDS_ALL_LISTED: bool = true;
+
+    fn wakes_for(_call: &Duty) -> Option<()> {
+        None
+    }
+
+    fn first_keys(&self, _store: &Store) -> Vec<()> {
+        vec![()]
+    }
+
+    async fn tick(&self, _ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
+        self.remembered.lock().unwrap().push("looked");
+        Ok(Next::OnChange)
+    }
+}
+
 fn tell(world: &World, name: &str) {
     let claim: api::NodeClaim = serde_json::from_value(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name, "uid": name},
@@ -76,4 +100,24 @@ async fn a_duty_that_has_not_begun_piles_up_nothing_and_begins_with_all_that_is_
     };
     tasks.run(later, Duration::from_secs(1)).await.unwrap();
     assert_eq!(*duty.seen.lock().unwrap(), ["a", "b", "c"].map(NodeName::from));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_under_way_is_remembered_once_and_before_anybody_looks() {
+    let world = World::new();
+    let (remembered, mut duties) = (Arc::new(Mutex::new(Vec::new())), Duties::new(world.ctx.clone()));
+    duties.add(Whole { remembered: remembered.clone() });
+    duties.add(Whole { remembered: remembered.clone() });
+    let memory = remembered.clone();
+    duties.remember(move || memory.lock().unwrap().push("remembered"));
+    let mut tasks = Tasks::new(Stop::new());
+    duties.spawn(&mut tasks);
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(remembered.lock().unwrap().is_empty(), "not everything was listed");
+        world.sync();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    tasks.run(later, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(*remembered.lock().unwrap(), ["remembered", "looked", "looked"]);
 }
