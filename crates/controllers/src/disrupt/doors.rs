@@ -84,7 +84,7 @@ async fn open_once(ctx: &Ctx, node: &NodeName, claim: &NodeName) -> Result<(), C
     Ok(())
 }
 
-fn absent_is_fine<T>(answer: Result<T, ControllerError>) -> Result<(), ControllerError> {
+pub(super) fn absent_is_fine<T>(answer: Result<T, ControllerError>) -> Result<(), ControllerError> {
     match answer {
         Err(error) if !error.is_gone() => Err(error),
         _ => Ok(()),

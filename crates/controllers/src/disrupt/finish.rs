@@ -12,7 +12,7 @@ use runtime::Next;
 use runtime::error::with_causes;
 
 use super::commands::{Begun, Command, Commands, Number, Stage, buying_pools};
-use super::{doors, report, start};
+use super::{doors, report, resume, start};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
 use crate::events::disruption as events;
@@ -45,7 +45,7 @@ pub(super) async fn wait(
         Advance::RollBack { failure, unused } => {
             let why = match failure {
                 Failure::ReplacementGone => "replacement was deleted",
-                Failure::TimedOut => "command reached timeout",
+                Failure::TimedOut => "its replacements did not come in time",
             };
             report::failed(ctx, command, why, unused.len().max(1));
             commands.failed(buying_pools(&command.what), ctx.now());
@@ -147,7 +147,8 @@ async fn delete(ctx: &Ctx, what: &Disruption, leaver: &Leaver) -> Result<(), Con
 }
 
 /// Takes a command back: replacements that nobody needs are given up first, so that whoever finds the rest of it after a
-/// restart knows that it was not complete. Then its nodes are opened again.
+/// restart knows that it was not complete. Those that are kept are no replacements any more, and say so before its nodes are
+/// opened again: from then on another command may be about the same nodes.
 pub(super) async fn take_back(
     ctx: &Ctx,
     commands: &Commands,
@@ -157,6 +158,10 @@ pub(super) async fn take_back(
 ) -> Result<(), ControllerError> {
     for name in unused {
         give_up(ctx, name).await?;
+    }
+    let kept = resume::replacements(&ctx.store(), &command.id);
+    for name in kept {
+        doors::tried(ctx, || keep(ctx, &name)).await?;
     }
     ctx.tell(|store, now| store.unmark(command.what.claims(), now));
     end_replacing(ctx, &command.what);
@@ -198,6 +203,13 @@ pub(super) async fn give_up(ctx: &Ctx, name: &NodeName) -> Result<(), Controller
     write::delete(ctx, &claim).await?;
     tracing::info!(NodeClaim = %name, "gave up a replacement that is not needed any more");
     Ok(())
+}
+
+/// Makes a replacement a claim like any other.
+async fn keep(ctx: &Ctx, name: &NodeName) -> Result<(), ControllerError> {
+    let claim = ctx.store().claim(name).cloned();
+    let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else { return Ok(()) };
+    doors::absent_is_fine(write::claim(ctx, &claim, &resume::without_notes(&claim)).await)
 }
 
 fn end_replacing(ctx: &Ctx, what: &Disruption) {

@@ -34,6 +34,23 @@ pub(super) fn notes(what: &Disruption) -> BTreeMap<String, String> {
     BTreeMap::from([replaces, (REPLACEMENTS.to_owned(), what.replacements.len().to_string())])
 }
 
+/// The replacements of a command that are there to stay.
+pub(super) fn replacements(store: &Store, id: &TickId) -> Vec<NodeName> {
+    let of_it = |claim: &NodeClaim| note(claim, REPLACES).is_some() && note(claim, DECISION) == Some(id.as_str());
+    let found = store.claims().iter().filter(|(_, claim)| of_it(claim));
+    found.filter(|(_, claim)| claim.metadata.deletion_timestamp.is_none()).map(|(name, _)| name.clone()).collect()
+}
+
+/// The claim of a replacement whose command is no more. A later command may be about the same claims, and whoever finds
+/// both after a restart must not take the one for the other.
+pub(super) fn without_notes(claim: &NodeClaim) -> NodeClaim {
+    let mut plain = claim.clone();
+    if let Some(annotations) = &mut plain.metadata.annotations {
+        [REPLACES, REPLACEMENTS].into_iter().for_each(|key| drop(annotations.remove(key)));
+    }
+    plain
+}
+
 /// Replacements of one command.
 struct Group<'s> {
     id: &'s str,
@@ -68,7 +85,7 @@ fn groups(store: &Store) -> Vec<Group<'_>> {
     groups.into_values().collect()
 }
 
-/// What is left of a command. Nothing when its claims are gone or going, or when it was taken back.
+/// What is left of a command. Nothing when its claims are gone or going.
 fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stage)> {
     let first = group.claims.first()?;
     let names = note(first, REPLACES)?.split(',').map(NodeName::from);
@@ -78,7 +95,13 @@ fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stag
         .map(|(claim, name)| (&**claim, name))
         .collect();
     let reasons: Vec<&str> = staying.iter().filter_map(|(claim, _)| Some(&*disruption_reason(claim)?.reason)).collect();
-    let reason = *reasons.first()?;
+    if staying.is_empty() {
+        return None;
+    }
+    let Some(reason) = reasons.first().copied() else {
+        // Somebody has opened its nodes. Its replacements are nodes like others, and need not say any more what they were for.
+        return Some((TickId::of(group.id), nothing(), Stage::TakenBack { unused: Vec::new() }));
+    };
     let leaving: Vec<Leaver> = staying.iter().filter_map(|(claim, name)| leaver(store, claim, name)).collect();
     let alive = group.claims.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
     let replacements: Vec<Expected> = alive
@@ -103,6 +126,11 @@ fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stag
         Stage::TakenBack { unused: replacements.into_iter().map(|expected| expected.claim).collect() }
     };
     Some((TickId::of(group.id), what, stage))
+}
+
+fn nothing() -> Disruption {
+    let (leaving, replacements, moves) = (Vec::new(), Vec::new(), Vec::new());
+    Disruption { method: Method::Drift, leaving, replacements, moves, worth: Worth::default() }
 }
 
 fn leaver(store: &Store, claim: &NodeClaim, name: &NodeName) -> Option<Leaver> {

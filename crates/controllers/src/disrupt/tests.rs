@@ -152,6 +152,13 @@ impl Stage {
         alive.map(|claim| claim["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// All claims that nobody has deleted.
+    pub(super) fn claims(&self) -> Vec<String> {
+        let all = self.world.server.all("NodeClaim").into_iter();
+        let alive = all.filter(|claim| claim["metadata"]["deletionTimestamp"].is_null());
+        alive.map(|claim| claim["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    }
+
     /// A replacement has come all the way.
     pub(super) fn initialize(&self, name: &str) {
         let conditions = ["Launched", "Registered", "Initialized", "Ready"].map(condition);

@@ -21,10 +21,11 @@ async fn when_its_time_is_up_a_command_is_taken_back_and_not_a_moment_before() {
     assert_eq!(stage.tick(number).await, Next::OnChange);
     assert!(stage.is_as_before("a") && stage.is_as_before("b"));
     assert_eq!(
-        stage.replacements(),
-        [made[0].clone()],
+        stage.claims(),
+        ["a".to_owned(), "b".to_owned(), made[0].clone()],
         "what has not come is given up, what has come is a node like others"
     );
+    assert_eq!(stage.replacements(), [""; 0], "and says nothing of what it was for");
     let labels = "decision=\"replace\",reason=\"drifted\",consolidation_type=\"\"";
     assert!(stage.world.counted(&format!("{FAILURES}{{{labels}}} 1")));
     let until = stage.world.ctx.now().plus(Duration::from_secs(60));
@@ -84,7 +85,7 @@ async fn a_replacement_that_a_waiting_pod_is_to_have_is_not_given_up() {
     pass(601).await;
     assert_eq!(stage.tick(number).await, Next::OnChange);
     assert!(stage.is_as_before("a"));
-    assert_eq!(stage.replacements(), made);
+    assert_eq!(stage.claims(), ["a".to_owned(), made[0].clone()]);
 }
 
 // 02/QU5

@@ -1,6 +1,12 @@
+use runtime::{Stop, Tasks};
+
+use super::super::add_about;
 use super::super::resume::resume;
 use super::*;
+use crate::controller::Duties;
 use crate::disrupt::leftovers;
+use crate::testing::pending_pod;
+use crate::{facts, statics};
 
 /// The same cluster for the next process, which has taken up what it found.
 fn reborn(stage: &Stage) -> (Stage, Vec<Number>) {
@@ -72,15 +78,110 @@ async fn a_command_whose_deleting_was_interrupted_deletes_the_rest() {
 async fn a_command_that_was_taken_back_stays_so() {
     let stage = Stage::with(&["a"]).await;
     let number = stage.begun(&["a"], 2).await;
-    stage.initialize(&stage.replacements()[0]);
+    let made = stage.replacements();
+    stage.initialize(&made[0]);
     pass(601).await;
     stage.tick(number).await;
-    let left = stage.replacements();
-    assert_eq!(left.len(), 1);
+    assert_eq!(stage.claims(), ["a".to_owned(), made[0].clone()], "what has come is kept");
+    assert_eq!(stage.replacements(), [""; 0], "as a node like others");
     let (stage, numbers) = reborn(&stage);
     assert!(numbers.is_empty());
-    assert_eq!(stage.replacements(), left);
+    assert_eq!(stage.claims(), ["a".to_owned(), made[0].clone()]);
     assert!(stage.is_as_before("a"));
+}
+
+/// A command that failed, and left a node behind that is there to stay. Gives its name.
+async fn failed(stage: &Stage) -> String {
+    let number = stage.begun(&["a"], 2).await;
+    let made = stage.replacements();
+    stage.initialize(&made[0]);
+    stage.world.put(merged(stage.claim(&made[1]).unwrap(), json!({"metadata": {"deletionTimestamp": EPOCH}})));
+    stage.world.sync();
+    assert_eq!(stage.tick(number).await, Next::OnChange);
+    assert!(stage.is_as_before("a"));
+    stage.world.server.remove("NodeClaim", &made[1]);
+    made[0].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_command_has_left_does_not_undo_a_later_one() {
+    let stage = Stage::with(&["a"]).await;
+    let left = failed(&stage).await;
+    pass(700).await;
+    stage.begun(&["a"], 1).await;
+    let (stage, numbers) = reborn(&stage);
+    assert_eq!(numbers.len(), 1, "there is one command");
+    assert!(matches!(stage.tick(numbers[0]).await, Next::After(_)));
+    assert!(stage.is_tainted("a") && stage.reason("a").is_some() && stage.is_leaving("a"), "which goes on");
+    assert!(stage.claims().contains(&left));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_failed_command_has_left_does_not_end_a_later_one_too_soon() {
+    let stage = Stage::with(&["a"]).await;
+    let number = stage.begun(&["a"], 1).await;
+    let late = stage.replacements().remove(0);
+    stage.world.put(pending_pod("web", "1"));
+    stage.world.sync();
+    stage.world.ctx.store().nominate(&PodName::new("shop", "web"), &late.as_str().into(), stage.world.ctx.now());
+    pass(601).await;
+    assert_eq!(stage.tick(number).await, Next::OnChange);
+    assert!(stage.is_as_before("a") && stage.claims().contains(&late), "a pod waits for it");
+    stage.initialize(&late);
+    stage.begun(&["a"], 1).await;
+    let (stage, numbers) = reborn(&stage);
+    assert_eq!(numbers.len(), 1, "there is one command");
+    for number in numbers {
+        assert!(matches!(stage.tick(number).await, Next::After(_)), "its replacement has not come");
+    }
+    assert!(!stage.is_deleted("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_command_whose_nodes_somebody_has_opened_only_the_notes_go() {
+    let stage = Stage::with(&["a"]).await;
+    stage.begun(&["a"], 1).await;
+    let made = stage.replacements().remove(0);
+    let mut claim = stage.claim("a").unwrap();
+    claim["status"]["conditions"].as_array_mut().unwrap().retain(|condition| condition["type"] != "DisruptionReason");
+    stage.world.put(claim);
+    let (stage, numbers) = reborn(&stage);
+    assert_eq!(stage.tick(numbers[0]).await, Next::OnChange);
+    assert!(stage.claims().contains(&made) && stage.replacements().is_empty());
+    assert!(reborn(&stage).1.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_static_pool_takes_nothing_away_before_commands_are_found_again() {
+    for statics_first in [true, false] {
+        let stage = Stage::with(&["a", "b"]).await;
+        let pool = stage.world.server.get("NodePool", "general").unwrap();
+        stage.world.put(merged(pool, json!({"spec": {"replicas": 2}})));
+        stage.world.sync();
+        let number = stage.ripe(command(Method::StaticDrift, &["a"], 1));
+        assert!(matches!(stage.tick(number).await, Next::After(_)));
+        let made = stage.replacements();
+        let stage = Stage::on(stage.world.reborn());
+        let (ctx, mut tasks) = (&stage.world.ctx, Tasks::new(Stop::new()));
+        let mut duties = Duties::new(ctx.clone());
+        let add_statics = |duties: &mut Duties| {
+            duties.add(statics::StaticUp);
+            duties.add(statics::StaticDown);
+        };
+        if statics_first {
+            add_statics(&mut duties);
+        }
+        add_about(&mut duties, ctx, stage.commands.clone());
+        if !statics_first {
+            add_statics(&mut duties);
+        }
+        facts::spawn(ctx, &mut tasks);
+        duties.spawn(&mut tasks);
+        let time = Duration::from_secs(5);
+        assert!(tokio::time::timeout(time, tasks.run(std::future::pending::<()>(), time)).await.is_err());
+        assert_eq!(stage.replacements(), made, "statics first: {statics_first}");
+        assert!(stage.is_tainted("a"), "its command goes on");
+    }
 }
 
 #[tokio::test(start_paused = true)]
