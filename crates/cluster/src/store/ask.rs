@@ -123,9 +123,9 @@ impl Store {
         self.pods.get(name).map(|entry| (&entry.pod, &entry.facts))
     }
 
-    /// Pods that came within the last hour in the place of some that had to leave a node of ours, and when.
-    pub fn moved_pods(&self, now: Instant) -> BTreeMap<PodName, Instant> {
-        self.moved.since(now)
+    /// Pods that came lately in the place of some that had to leave a node of ours, and when. How late that is, whoever asks says.
+    pub fn moved_pods(&self, now: Instant, lately: Duration) -> BTreeMap<PodName, Instant> {
+        self.moved.lately(now, lately)
     }
 
     pub fn pod_times(&self, name: &PodName) -> Option<&PodTimes> {

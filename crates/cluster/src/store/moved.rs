@@ -18,13 +18,12 @@ use crate::lower::spread::Controller;
 const OWED_FOR: Duration = Duration::from_secs(10 * 60);
 /// The API server writes whole seconds, and its clock is not ours.
 const SKEW: Duration = Duration::from_secs(5);
-/// Nobody asks about moves that are as old as this.
-const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Debug, Default)]
 pub(super) struct Moved {
     /// When pods left, by owner; the first first.
     owed: BTreeMap<(Namespace, Arc<Controller>), Vec<Instant>>,
+    /// For as long as the pod is there: how long that counts is for others to say.
     moved: BTreeMap<PodName, Instant>,
 }
 
@@ -56,13 +55,12 @@ impl Moved {
         self.moved.remove(pod);
     }
 
-    pub(super) fn since(&self, now: Instant) -> BTreeMap<PodName, Instant> {
-        let is_fresh = |moved: &Instant| now.since(*moved) <= REMEMBERED_FOR;
+    pub(super) fn lately(&self, now: Instant, lately: Duration) -> BTreeMap<PodName, Instant> {
+        let is_fresh = |moved: &Instant| now.since(*moved) <= lately;
         self.moved.iter().filter(|(_, moved)| is_fresh(moved)).map(|(pod, moved)| (pod.clone(), *moved)).collect()
     }
 
     fn forget_old(&mut self, now: Instant) {
         self.owed.retain(|_, times| times.last().is_some_and(|left| now.since(*left) <= OWED_FOR));
-        self.moved.retain(|_, moved| now.since(*moved) <= REMEMBERED_FOR);
     }
 }

@@ -43,7 +43,7 @@ impl Look {
         let batch = store.batch(now);
         let nominated = store.machines().keys().filter(|name| store.is_nominated(name, now)).cloned().collect();
         let (static_pools, generation) = (static_pools(&store), (store.generation(), version));
-        let moved = store.moved_pods(now);
+        let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown);
         Self { batch, nominated, moved, under_way, paused, static_pools, generation }
     }
 
