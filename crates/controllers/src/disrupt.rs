@@ -30,7 +30,7 @@ use crate::controller::{Controller, Duties, TickId};
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
 use commands::{Commands, Number, Stage};
-use look::{Look, Mark, think};
+use look::{Look, Mark, Turn, think};
 use queue::CommandQueue;
 
 /// The longest time between two looks.
@@ -89,12 +89,13 @@ impl Disruption {
     async fn pass(&self, ctx: &Ctx) -> Result<Next, ControllerError> {
         leftovers::repair(ctx, &self.commands).await;
         ctx.catalogs.refresh(ctx, &self.cloud).await;
-        let look = Look::take(ctx, &self.commands, None);
+        let turn = Turn::wait(&self.commands).await;
+        let look = Look::take(ctx, &turn, None);
         if let Some(next) = self.is_settled(ctx, &look) {
             return Ok(next);
         }
         let (mark, began) = (look.mark(), Instant::now());
-        let decision: Decision = think(ctx, &self.commands, look, decide).await?;
+        let decision: Decision = think(ctx, turn, look, decide).await?;
         let took = began.elapsed();
         self.last().took = took;
         report::decided(ctx, &decision, took);

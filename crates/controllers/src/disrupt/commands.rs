@@ -157,6 +157,16 @@ impl Commands {
         }
     }
 
+    /// Forgets the failures of pools that are gone: one that is made again under the same name is another one.
+    pub(super) fn keep_rests_of(&self, is_there: impl Fn(&PoolName) -> bool) {
+        let mut book = self.book();
+        let before = book.rests.len();
+        book.rests.retain(|pool, _| is_there(pool));
+        if book.rests.len() != before {
+            book.version += 1;
+        }
+    }
+
     pub(super) fn succeeded(&self, pools: &BTreeSet<PoolName>) {
         self.change().rests.retain(|pool, _| !pools.contains(pool));
     }

@@ -10,10 +10,24 @@ use model::disruption::Disruption;
 use model::ids::{NodeName, PodName, PoolName};
 use model::time::Instant;
 use runtime::Cancel;
+use tokio::sync::MutexGuard;
 
 use super::commands::{Commands, Number};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
+
+/// The right to look and then to think, which one has at a time. Whoever looked first and then waited for it would judge a
+/// world that is gone.
+pub(super) struct Turn<'c> {
+    commands: &'c Commands,
+    _held: MutexGuard<'c, ()>,
+}
+
+impl<'c> Turn<'c> {
+    pub(super) async fn wait(commands: &'c Commands) -> Self {
+        Self { commands, _held: commands.thinking.lock().await }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Look {
@@ -36,7 +50,12 @@ pub(super) struct Mark {
 
 impl Look {
     /// Everything but the command that asks, if one does.
-    pub(super) fn take(ctx: &Ctx, commands: &Commands, asking: Option<Number>) -> Self {
+    pub(super) fn take(ctx: &Ctx, turn: &Turn<'_>, asking: Option<Number>) -> Self {
+        let commands = turn.commands;
+        {
+            let store = ctx.store();
+            commands.keep_rests_of(|pool| store.node_pool(pool).is_some());
+        }
         let (now, version) = (ctx.now(), commands.version());
         let (under_way, paused) = (commands.others(asking), commands.resting(now));
         let mut store = ctx.store();
@@ -89,11 +108,10 @@ fn rules(ctx: &Ctx) -> Rules {
 /// Asks the engine about a look, beside the reactor.
 pub(super) async fn think<T: Send + 'static>(
     ctx: &Ctx,
-    commands: &Commands,
+    _turn: Turn<'_>,
     look: Look,
     question: impl FnOnce(&Scene<'_>, &Rules) -> T + Send + 'static,
 ) -> Result<T, ControllerError> {
-    let _turn = commands.thinking.lock().await;
     let (rules, cancel) = (rules(ctx), Cancel::default());
     let answer = ctx.compute.run(&cancel, move |_| question(&look.scene(), &rules)).await;
     answer.doing("deciding which nodes leave")

@@ -8,7 +8,7 @@ use engine::disrupt::{Validity, still_holds};
 use runtime::{Backoff, Next};
 
 use super::commands::{Command, Commands, Number, Stage, buying_pools};
-use super::look::{Look, think};
+use super::look::{Look, Turn, think};
 use super::{finish, report, start};
 use crate::controller::{Controller, TickId};
 use crate::ctx::Ctx;
@@ -32,10 +32,10 @@ impl CommandQueue {
     /// A command that is ripe: it begins if it still holds.
     async fn begin(&self, ctx: &Ctx, number: Number, mut command: Command) -> Result<(), ControllerError> {
         if command.what.method.is_validated() {
-            let look = Look::take(ctx, &self.commands, Some(number));
+            let turn = Turn::wait(&self.commands).await;
+            let look = Look::take(ctx, &turn, Some(number));
             let what = command.what.clone();
-            let validity =
-                think(ctx, &self.commands, look, move |scene, rules| still_holds(scene, rules, &what)).await?;
+            let validity = think(ctx, turn, look, move |scene, rules| still_holds(scene, rules, &what)).await?;
             match validity {
                 Validity::Holds { command: what, dropped } => {
                     report::dropped(ctx, &command.what, &dropped);

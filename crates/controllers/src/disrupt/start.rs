@@ -102,7 +102,8 @@ async fn make_replacements(ctx: &Ctx, command: &Command, what: &Disruption) -> R
     }
     Err(NotBegun {
         why: failures.join("; "),
-        is_for_want_of_replacements: true,
+        // A pool that has no place for one more is not to blame; it has one as soon as a node of its is gone.
+        is_for_want_of_replacements: granted,
         made: if granted { made } else { Vec::new() },
     })
 }

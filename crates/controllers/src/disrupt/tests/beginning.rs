@@ -201,3 +201,31 @@ async fn a_replacement_whose_answer_was_lost_was_made_all_the_same() {
     assert_eq!(stage.replacements().len(), 1);
     assert!(stage.is_leaving("a"));
 }
+
+// 02/DR8
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_has_no_place_within_its_limit_need_not_rest() {
+    let stage = Stage::with(&["a"]).await;
+    let fixed = json!({"spec": {"replicas": 1, "limits": {"nodes": "1"}}});
+    stage.world.put(merged(node_pool("general"), fixed));
+    stage.world.sync();
+    assert_eq!(stage.tick(stage.ripe(command(Method::StaticDrift, &["a"], 1))).await, Next::OnChange);
+    assert!(stage.is_as_before("a") && stage.replacements().is_empty());
+    assert!(stage.commands.resting(stage.world.ctx.now()).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_second_look_sees_the_world_as_it_is_when_its_turn_comes() {
+    let stage = Stage::with(&["a"]).await;
+    let number = stage.ripe(command(Method::Emptiness, &["a"], 0));
+    let somebody_else = stage.commands.thinking.lock().await;
+    let meanwhile = async {
+        tokio::task::yield_now().await;
+        stage.world.put(pod_on("a", "web", "1"));
+        stage.world.sync();
+        drop(somebody_else);
+    };
+    let (next, ()) = futures::join!(stage.tick(number), meanwhile);
+    assert_eq!(next, Next::OnChange);
+    assert!(stage.is_as_before("a"), "a pod has come");
+}

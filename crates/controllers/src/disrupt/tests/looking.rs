@@ -1,5 +1,6 @@
 use runtime::{Backoff, Queue, Stop, Tasks};
 
+use super::super::look::{Look, Turn};
 use super::super::{Disruption as Loop, add_about, leftovers};
 use super::*;
 use crate::controller::Duties;
@@ -258,4 +259,19 @@ async fn nothing_is_decided_again_until_something_changes() {
     stage.world.sync();
     run(&stage, Duration::from_secs(20)).await;
     assert!(stage.is_deleted("a"), "the budget was all that kept it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_that_is_made_again_does_not_inherit_failures() {
+    let stage = Stage::with(&["a"]).await;
+    let now = stage.world.ctx.now();
+    for _ in 0..4 {
+        stage.commands.failed(["general".into(), "gone".into()].into(), now);
+    }
+    let turn = Turn::wait(&stage.commands).await;
+    Look::take(&stage.world.ctx, &turn, None);
+    stage.commands.failed(["general".into(), "gone".into()].into(), now);
+    let rests = stage.commands.resting(now);
+    assert_eq!(rests[&"general".into()], now.plus(Duration::from_secs(600)));
+    assert_eq!(rests[&"gone".into()], now.plus(Duration::from_secs(60)), "the first failure of a pool of this name");
 }
