@@ -7,7 +7,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use api::NodeClaim;
 use futures::{StreamExt, stream};
@@ -15,7 +17,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Resource, ResourceExt};
 use provider::metered::Metered;
 use provider::{CloudProvider, Interruption};
-use runtime::{RuntimeError, Stop};
+use runtime::backoff::Retry;
+use runtime::error::with_causes;
+use runtime::{Backoff, RuntimeError, Stop};
+use tokio::time::Instant;
 
 use crate::controller::{self, rounds};
 use crate::ctx::Ctx;
@@ -27,35 +32,68 @@ use crate::metrics::DisruptedReason;
 
 pub(crate) const NAME: &str = "interruption";
 const AT_ONCE: usize = 10;
+/// How often the cloud is asked while some notices wait to be tried again.
+const AMONG_LATE_ONES: Duration = Duration::from_secs(1);
 
 /// Listens until the stop is given. What is heard before everything is known would be about machines that nobody knows.
 pub(crate) async fn run(ctx: &Ctx, stop: &Stop) -> Result<(), RuntimeError> {
     if !controller::all_listed(ctx, stop).await {
         return Ok(());
     }
-    let cloud = ctx.cloud.for_controller(NAME);
-    rounds(ctx, NAME, || round(ctx, &cloud), stop).await
+    let (cloud, late) = (ctx.cloud.for_controller(NAME), Late::default());
+    rounds(ctx, NAME, || round(ctx, &cloud, &late), stop).await
 }
 
-/// One notice that cannot be dealt with now keeps no other, and comes again.
-async fn round(ctx: &Ctx, cloud: &Metered) -> Result<(), ControllerError> {
-    let notices = cloud.interruptions().await.doing("hearing of machines that the cloud takes away")?;
+/// Notices that could not be dealt with when they came, by their ids, and when each is tried again.
+type Late = Mutex<BTreeMap<Arc<str>, Trial>>;
+
+struct Trial {
+    retry: Retry,
+    again: Instant,
+}
+
+/// One notice that cannot be dealt with now keeps no other: it is tried again later and later, and the rest are heard meanwhile.
+/// Only who cannot listen at all, or not say that he has heard, waits as a whole.
+async fn round(ctx: &Ctx, cloud: &Metered, late: &Late) -> Result<(), ControllerError> {
+    let mut notices = cloud.interruptions().await.doing("hearing of machines that the cloud takes away")?;
+    let heard = notices.len();
+    {
+        let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
+        late.retain(|id, _| notices.iter().any(|notice| notice.id == *id));
+        notices.retain(|notice| late.get(&notice.id).is_none_or(|trial| trial.again <= Instant::now()));
+    }
     let ends = stream::iter(notices).map(|notice| async move {
         let end = hand_over(ctx, &notice).await;
         (notice, end)
     });
     let ends: Vec<(Interruption, Result<(), ControllerError>)> = ends.buffered(AT_ONCE).collect().await;
-    let (mut handled, mut end) = (Vec::new(), Ok(()));
+    let mut handled = Vec::new();
     for (notice, outcome) in ends {
         match outcome {
             Ok(()) => handled.push(notice),
-            Err(error) => end = end.and(Err(error)),
+            Err(error) => put_off(ctx, late, &notice, &error),
         }
     }
     if !handled.is_empty() {
         cloud.acknowledge(&handled).await.doing("acknowledging notices of the cloud")?;
     }
-    end
+    if handled.len() < heard {
+        // The cloud tells of what is left at once, so it is not asked at once.
+        tokio::time::sleep(AMONG_LATE_ONES).await;
+    }
+    Ok(())
+}
+
+fn put_off(ctx: &Ctx, late: &Late, notice: &Interruption, error: &ControllerError) {
+    let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
+    let trial = late.entry(notice.id.clone()).or_insert_with(|| {
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
+        Trial { retry: Retry::new(backoff, ctx.rng.fork(&notice.id)), again: Instant::now() }
+    });
+    let wait = trial.retry.failed();
+    trial.again = Instant::now() + wait;
+    let (machine, error) = (notice.machine.as_str(), with_causes(error));
+    tracing::warn!(machine, kind = %notice.kind, error, ?wait, "cannot hand over a machine that the cloud takes away, will try again");
 }
 
 /// A machine that is no claim's is nobody's business here.
@@ -83,7 +121,7 @@ async fn hand_over(ctx: &Ctx, notice: &Interruption) -> Result<(), ControllerErr
             disrupted::count_pods(ctx, &claim, reason, pods);
             regarding().for_each(|object| ctx.recorder.publish(events::terminating_on_interruption(object)));
             let name = claim.name_any();
-            tracing::info!(NodeClaim.name = name, kind = %notice.kind, pods, "initiating delete from interruption message");
+            tracing::info!(NodeClaim.name = name, kind = %notice.kind, pods, "ending a claim whose machine the cloud takes away");
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ fn notice(machine: &str, kind: InterruptionKind, deadline: Option<&str>) -> Inte
 
 async fn hear(world: &World, cloud: &Scripted, notices: &[Interruption]) -> Result<(), ControllerError> {
     cloud.script().notices.extend_from_slice(notices);
-    round(&world.ctx, &world.ctx.cloud).await
+    round(&world.ctx, &world.ctx.cloud, &Late::default()).await
 }
 
 fn claim(world: &World) -> Value {
@@ -95,11 +95,36 @@ async fn what_could_not_be_dealt_with_comes_again_and_keeps_no_other() {
     world.server.trouble("DELETE /apis/karpenter.sh/v1/nodeclaims/m", Trouble::Refuses(500));
     let kind = InterruptionKind::InstanceStopped;
     let notices = [notice("m", kind, None), notice("stranger", kind, None)];
-    assert!(hear(&world, &cloud, &notices).await.is_err());
+    hear(&world, &cloud, &notices).await.unwrap();
     assert_eq!(cloud.script().notices, [notice("m", kind, None)], "a machine that nobody knows is done with");
     assert!(!is_going(&world));
     hear(&world, &cloud, &[]).await.unwrap();
     assert!(is_going(&world) && cloud.script().notices.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_never_works_delays_no_other() {
+    let (world, cloud) = stage();
+    world.put_machine("n", "a", json!({}), json!({}));
+    world.sync();
+    for _ in 0..200 {
+        world.server.trouble("DELETE /apis/karpenter.sh/v1/nodeclaims/m", Trouble::Refuses(500));
+    }
+    let kind = InterruptionKind::InstanceStopped;
+    cloud.script().notices.push(notice("m", kind, None));
+    let stop = Stop::new();
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        cloud.script().notices.push(notice("n", kind, None));
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(!world.server.get("NodeClaim", "n").unwrap()["metadata"]["deletionTimestamp"].is_null());
+        stop.cancel();
+    };
+    let (end, ()) = futures::join!(run(&world.ctx, &stop), later);
+    end.unwrap();
+    let tries = world.server.asked("DELETE /apis/karpenter.sh/v1/nodeclaims/m").len();
+    assert!((5..20).contains(&tries), "{tries} tries in five minutes");
+    assert_eq!(cloud.script().notices, [notice("m", kind, None)]);
 }
 
 // The replacement is bought by the usual way: the pods of a node that is leaving need a place.
