@@ -272,10 +272,17 @@ impl Cloud {
 
     /// Ends machines whose notice is over, and waits for the next.
     async fn take_back(&self) -> Result<(), ProviderError> {
+        let mut end = Ok(());
         for id in self.interruptions.due(self.clock.now()) {
-            self.machines.terminate(&id).await?;
-            self.interruptions.settle(&id);
+            match self.machines.terminate(&id).await {
+                // What was never a machine of ours cannot be ended, and must not keep the others.
+                Ok(_) | Err(ProviderError::Invalid { .. } | ProviderError::NotFound { .. }) => {
+                    self.interruptions.settle(&id);
+                }
+                Err(error) => end = end.and(Err(error)),
+            }
         }
+        end?;
         self.interruptions.next(&self.clock).await;
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::instance::CapacityType;
 use model::price::Price;
 use provider::kwok::Delays;
-use provider::{CloudProvider, ProviderError};
+use provider::{CloudProvider, ProviderError, ProviderId};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -86,6 +86,18 @@ async fn a_machine_that_is_taken_back_runs_until_its_notice_is_over() {
     run(&interruption, seconds(2)).await;
     assert!(matches!(cloud.get(&taken.id).await, Err(ProviderError::NotFound { .. })));
     assert_eq!(cloud.list().await.unwrap(), [kept]);
+    assert!(cloud.announced().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_machine_of_the_cloud_keeps_no_other_from_being_taken_back() {
+    let world = World::new();
+    let cloud = world.start();
+    let taken = cloud.launch(&claim("a", &class("default"), &[])).await.unwrap();
+    cloud.interrupt(ProviderId::from("another-cloud:///i-1".to_owned()), seconds(10));
+    cloud.interrupt(taken.id.clone(), seconds(10));
+    run(&duty(&cloud, "kwok.interruption"), seconds(11)).await;
+    assert!(matches!(cloud.get(&taken.id).await, Err(ProviderError::NotFound { .. })));
     assert!(cloud.announced().is_empty());
 }
 
