@@ -10,6 +10,7 @@ use cluster::store::NodeClass;
 use cluster::{Duty, Store};
 use engine::overlay::{Overlaid, PoolTypes, Verdict};
 use model::ids::{NodeName, PoolName};
+use model::instance::InstanceType;
 use model::overlay::Overlay;
 use model::pool::Pool;
 use provider::{Catalog, CatalogVersion, CloudProvider, ProviderError, Reaction};
@@ -32,7 +33,24 @@ const ROUND: Duration = Duration::from_secs(60);
 pub(crate) struct Catalogs {
     shown: Mutex<BTreeMap<PoolName, Shown>>,
     verdicts: Mutex<BTreeMap<Arc<str>, Verdict>>,
+    laid: Mutex<Option<Laid>>,
 }
+
+/// Lists that overlays have corrected, and what they follow from. Going through all types of all pools takes long enough to
+/// be done only when something of that has changed.
+struct Laid {
+    of: Subjects,
+    types: Arc<PoolLists>,
+}
+
+/// What pools are sold, as far as that is known, and the overlays.
+#[derive(PartialEq)]
+struct Subjects {
+    pools: Vec<(PoolName, Option<(CatalogVersion, Labels)>)>,
+    overlays: Vec<Arc<Overlay>>,
+}
+
+type PoolLists = BTreeMap<PoolName, Vec<Arc<InstanceType>>>;
 
 #[derive(PartialEq)]
 struct Shown {
@@ -74,23 +92,17 @@ impl Catalogs {
                 answers.insert(&pool.class, Answer::of(said, &pool.class));
             }
         }
-        let corrected = ctx.settings.gates.node_overlay.then(|| {
-            let Overlaid { types, verdicts } = corrected(ctx, &asking, &answers, &overlays);
-            if self.note_verdicts(verdicts) {
-                ctx.wakers.wake(&Duty::Overlays);
-            }
-            types
-        });
+        let corrected = ctx.settings.gates.node_overlay.then(|| self.lay(ctx, &asking, &answers, &overlays));
         for pool in &asking {
             let (version, types) = match &answers[&pool.class] {
                 Answer::Unknown => continue,
                 Answer::Nothing => (None, None),
                 Answer::Sold(catalog) => (Some(catalog.version), Some(&catalog.types)),
             };
-            let corrections = corrected.as_ref().and(pool.pool.as_ref()).map(|known| {
-                let labels = (known.template.labels.clone(), known.template.requirements.clone());
-                Corrections { overlays: overlays.clone(), pool: labels }
-            });
+            let corrections = corrected
+                .as_ref()
+                .and(pool.pool.as_ref())
+                .map(|known| Corrections { overlays: overlays.clone(), pool: labels_of(known) });
             let is_news = self.note(&pool.name, Shown { version, corrections });
             if is_news {
                 let overlaid = corrected.as_ref().and_then(|types| types.get(&pool.name)).cloned();
@@ -101,6 +113,33 @@ impl Catalogs {
         let names: BTreeSet<&PoolName> = asking.iter().map(|pool| &pool.name).collect();
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| names.contains(name));
         unanswered
+    }
+
+    /// What the cloud sells as overlays correct it.
+    fn lay(
+        &self,
+        ctx: &Ctx,
+        asking: &[Asking],
+        answers: &BTreeMap<&NodeClassReference, Answer>,
+        overlays: &[Arc<Overlay>],
+    ) -> Arc<PoolLists> {
+        let pools = asking.iter().map(|asking| match (&answers[&asking.class], &asking.pool) {
+            (Answer::Sold(catalog), Some(pool)) => (asking.name.clone(), Some((catalog.version, labels_of(pool)))),
+            _ => (asking.name.clone(), None),
+        });
+        let of = Subjects { pools: pools.collect(), overlays: overlays.to_vec() };
+        let mut laid = self.laid.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(laid) = laid.as_ref().filter(|laid| laid.of == of) {
+            return laid.types.clone();
+        }
+        let Overlaid { types, verdicts } = corrected(ctx, asking, answers, overlays);
+        let types = Arc::new(types);
+        *laid = Some(Laid { of, types: types.clone() });
+        drop(laid);
+        if self.note_verdicts(verdicts) {
+            ctx.wakers.wake(&Duty::Overlays);
+        }
+        types
     }
 
     /// What became of an overlay when the cloud was last asked.
@@ -125,6 +164,10 @@ impl Catalogs {
         known.insert(pool.clone(), shown);
         true
     }
+}
+
+fn labels_of(pool: &Pool) -> Labels {
+    (pool.template.labels.clone(), pool.template.requirements.clone())
 }
 
 enum Answer {
