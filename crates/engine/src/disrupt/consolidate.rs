@@ -56,7 +56,7 @@ pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
         has_changed = replace_group(deliberation, &sources, &group);
     }
     if has_changed {
-        found.deletions = deletions_again(deliberation, &sources);
+        found.deletions = deletions_again(deliberation, &sources, &found.alone);
     }
     delete(deliberation, &sources, &found.deletions);
     for group in found.groups.iter().take(MOST_PLANS) {
@@ -120,10 +120,19 @@ fn allowed(deliberation: &Deliberation<'_, '_>, sources: &[Candidate<'_>]) -> BT
 }
 
 /// Deletions among the nodes that nobody has spoken for yet, on the world as it is now.
-fn deletions_again(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>]) -> Deletions {
+fn deletions_again(
+    deliberation: &mut Deliberation<'_, '_>,
+    sources: &[Candidate<'_>],
+    alone: &[Option<Alone>],
+) -> Deletions {
+    let is_hopeful = |number: &usize| {
+        alone[*number] == Some(Alone::Fits) && !deliberation.is_busy(&sources[*number].node.name)
+    };
+    let free: Vec<usize> = (0..sources.len()).filter(is_hopeful).collect();
+    if free.is_empty() {
+        return Deletions::default();
+    }
     let settled = deliberation.imagined.settled();
-    let is_free = |number: &usize| !deliberation.is_busy(&sources[*number].node.name);
-    let free: Vec<usize> = (0..sources.len()).filter(is_free).collect();
     let names: BTreeSet<&NodeName> = free.iter().map(|number| &sources[*number].node.name).collect();
     let pods = movable(&settled, &names);
     let asked: Vec<Source> = free.iter().map(|number| source(&sources[*number])).collect();

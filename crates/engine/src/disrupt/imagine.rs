@@ -75,11 +75,14 @@ impl Imagined {
             planned: 0,
             plans: 0,
         };
+        let mut on_node: BTreeMap<&NodeName, Vec<&PodName>> = BTreeMap::new();
         for pod in scene.snapshot.pods.values() {
             if let Some(node) = &pod.node {
-                imagined.on_node.entry(node.clone()).or_default().insert(pod.name.clone());
+                on_node.entry(node).or_default().push(&pod.name);
             }
         }
+        let owned = |(node, pods): (&NodeName, Vec<&PodName>)| (node.clone(), pods.into_iter().cloned().collect());
+        imagined.on_node = on_node.into_iter().map(owned).collect();
         for command in &scene.under_way {
             imagined.foresee(command);
         }
@@ -102,17 +105,15 @@ impl Imagined {
 
     /// Pods that wait, and those on nodes that are leaving: they will find places with or without us.
     fn place_who_waits(&mut self, scene: &Scene<'_>) {
-        let now = self.snapshot.now;
-        let snapshot = self.snapshot.clone();
-        let budgets = &snapshot.disruption_budgets;
-        let is_leaving =
-            |pod: &Pod| pod.node.as_ref().and_then(|node| snapshot.nodes.get(node)).is_some_and(|node| node.is_leaving);
-        let displaced = snapshot.pods.values().filter(|pod| is_leaving(pod));
-        let displaced = displaced.filter(|pod| is_currently_reschedulable(pod, budgets, now)).map(|pod| &**pod);
-        let pods: Vec<&Pod> = scene.pending.iter().copied().chain(displaced).collect();
-        if pods.is_empty() {
+        let leaving = self.snapshot.nodes.values().filter(|node| node.is_leaving);
+        let displaced = leaving.flat_map(|node| self.movable(&node.name)).map(|pod| pod.name.clone());
+        let displaced: BTreeSet<PodName> = displaced.collect();
+        if scene.pending.is_empty() && displaced.is_empty() {
             return;
         }
+        let snapshot = self.snapshot.clone();
+        let displaced = displaced.iter().filter_map(|name| snapshot.pods.get(name)).map(|pod| &**pod);
+        let pods: Vec<&Pod> = scene.pending.iter().copied().chain(displaced).collect();
         let question = Question::about(pods.clone());
         let plan = solve_with(&self.catalogue, &snapshot, &question, &AtomicBool::new(false));
         self.plans += 1;

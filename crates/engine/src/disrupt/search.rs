@@ -24,6 +24,11 @@ use crate::solve::whatif::{self, Answer, WhatIf};
 const WINDOW: usize = 64;
 /// Lengths that are tried in every window.
 const COARSE: [usize; 4] = [2, 6, 18, 54];
+/// Where nothing up to this length comes near to gain, longer ones do not either: what machines gain by being shared is gained by
+/// so few already.
+const ENOUGH: usize = 18;
+/// A group that gains this part of what it costs is good enough, in hundredths; what more there is finds the next decision.
+const PLENTY: i64 = 10;
 /// How far around a good length every other one is tried.
 const AROUND: usize = 6;
 /// A group that costs no more than this part more than what it replaces is worth a closer look, in hundredths.
@@ -110,7 +115,7 @@ pub(super) fn search(ground: &Ground<'_>) -> Found {
         return on_world(ground, |searcher| {
             let (alone, mut groups) = (searcher.alone(), searcher.groups());
             groups.extend(searcher.singles(&alone));
-            let deletions = searcher.deletions();
+            let deletions = searcher.deletions(&hopeful(&alone));
             Found { alone, deletions, groups: best_first(groups), effort: searcher.effort }
         });
     }
@@ -124,7 +129,8 @@ pub(super) fn search(ground: &Ground<'_>) -> Found {
         let (alone, singles, deletions, own) = on_world(ground, |searcher| {
             let alone = searcher.alone();
             let singles = searcher.singles(&alone);
-            (alone, singles, searcher.deletions(), searcher.effort)
+            let deletions = searcher.deletions(&hopeful(&alone));
+            (alone, singles, deletions, searcher.effort)
         });
         // A thread that panicked found a bug; there is nothing sensible to go on with.
         let (mut groups, effort) = match beside.join() {
@@ -143,7 +149,13 @@ pub(super) fn search(ground: &Ground<'_>) -> Found {
 
 /// Only the deletions, on a world that has changed since.
 pub(super) fn search_deletions(ground: &Ground<'_>) -> Deletions {
-    on_world(ground, |searcher| searcher.deletions())
+    let all: Vec<usize> = (0..ground.sources.len()).collect();
+    on_world(ground, |searcher| searcher.deletions(&all))
+}
+
+/// Sources that can be deleted as long as the others stay. Deletions only take room away, so no other can be later.
+fn hopeful(alone: &[Option<Alone>]) -> Vec<usize> {
+    (0..alone.len()).filter(|source| alone[*source] == Some(Alone::Fits)).collect()
 }
 
 fn best_first(mut groups: Vec<Group>) -> Vec<Group> {
@@ -298,10 +310,15 @@ impl Searcher<'_, '_, '_, '_> {
         let mut best = Group { sources: Vec::new(), gain_pico: i64::MIN };
         let mut tried: Vec<usize> = Vec::new();
         for length in lengths {
+            if length > ENOUGH && !is_thorough && best.gain_pico == i64::MIN {
+                break;
+            }
             self.try_length(window, length, &mut best, &mut tried);
         }
         // Close to gain: look at every length around, and at single nodes to keep or to add.
-        if best.gain_pico > i64::MIN {
+        let before = best.sources.iter().map(|source| &self.ground.sources[*source]);
+        let before = before.fold(Price::ZERO, |sum, source| sum.plus(source.price));
+        if best.gain_pico > i64::MIN && best.gain_pico < before.pico() / 100 * PLENTY {
             let length = best.sources.len();
             for other in length.saturating_sub(AROUND).max(2)..=(length + AROUND).min(window.len()) {
                 self.try_length(window, other, &mut best, &mut tried);
@@ -350,9 +367,10 @@ impl Searcher<'_, '_, '_, '_> {
         }
     }
 
-    /// Deletes what can be deleted, one after the other: the most money for the least trouble first.
-    fn deletions(&mut self) -> Deletions {
-        let mut order: Vec<usize> = (0..self.sites.len()).filter(|source| self.sites[*source] != usize::MAX).collect();
+    /// Deletes what can be deleted of these, one after the other: the most money for the least trouble first.
+    fn deletions(&mut self, hopeful: &[usize]) -> Deletions {
+        let is_there = |source: &usize| self.sites[*source] != usize::MAX;
+        let mut order: Vec<usize> = hopeful.iter().copied().filter(is_there).collect();
         let worth = |one: usize, other: usize| {
             let share = self.ground.sources[other].cost + EvictionCost::COMMON;
             i128::from(self.ground.sources[one].price.pico()) * i128::from(share.parts())

@@ -1,10 +1,22 @@
 //! Sets of small integers as words of bits. Every inner loop of the solver is made of these.
 
 /// A set of numbers below a fixed size. The first word lies in place, so small sets cost no memory of their own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Bits {
     first: u64,
     rest: Vec<u64>,
+}
+
+impl Clone for Bits {
+    fn clone(&self) -> Self {
+        Self { first: self.first, rest: self.rest.clone() }
+    }
+
+    /// Uses the memory that is there.
+    fn clone_from(&mut self, other: &Self) {
+        self.first = other.first;
+        self.rest.clone_from(&other.rest);
+    }
 }
 
 impl Bits {

@@ -75,7 +75,7 @@ pub(crate) enum Seat {
     Claim(usize),
 }
 
-/// What a rung has learned: places that will never take it.
+/// What a rung has learned: places that will never take it. There may be as many rungs as pods, and most of them learn nothing.
 #[derive(Clone, Default)]
 struct Memory {
     closed_sites: Bits,
@@ -134,7 +134,6 @@ impl<'w, 'a> Greedy<'w, 'a> {
         let marks = Marks::of(axes, classes.iter().map(|class| &*class.requests));
         let mut free = Rooms::new(&marks);
         world.sites.iter().for_each(|site| free.push(&site.start.free));
-        let fresh = Memory { closed_sites: Bits::empty(world.sites.len()), closed_claims: Bits::default() };
         Self {
             world,
             by_state: ByState::new(world, &start.0),
@@ -150,7 +149,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             demand,
             least,
             deferred: vec![false; classes.len()],
-            memory: classes.iter().map(|class| vec![fresh.clone(); class.rungs.len()]).collect(),
+            memory: classes.iter().map(|class| vec![Memory::default(); class.rungs.len()]).collect(),
             classes,
             class_of,
             claims: Vec::new(),
@@ -283,7 +282,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
                     self.take_site(bid, site);
                     return Ok(true);
                 }
-                Err(Refusal::Final) => self.memory[class][rung].closed_sites.insert(site),
+                Err(Refusal::Final) => self.close_site(bid, site),
                 Err(_) => {}
             }
         }
@@ -480,6 +479,12 @@ impl<'w, 'a> Greedy<'w, 'a> {
     /// Claims that will never take such a pod.
     pub(super) fn closed_claims(&self, bid: Bid) -> &Bits {
         &self.memory[bid.class][bid.rung].closed_claims
+    }
+
+    fn close_site(&mut self, bid: Bid, number: usize) {
+        let closed = &mut self.memory[bid.class][bid.rung].closed_sites;
+        closed.grow(number + 1);
+        closed.insert(number);
     }
 
     pub(super) fn close_claim(&mut self, bid: Bid, number: usize) {

@@ -58,6 +58,8 @@ pub(crate) enum Stock {
 #[derive(Default)]
 pub(crate) struct Outlooks {
     all: Vec<Rc<Outlook>>,
+    /// Where every template starts; asked for with every claim.
+    starts: BTreeMap<(usize, Stock), Option<OutlookId>>,
     index: BTreeMap<(usize, Stock, Vec<Bits>), Option<OutlookId>>,
     /// By outlook and number of a set of masks: not known yet, or what is left.
     masked: Vec<Vec<Option<Option<OutlookId>>>>,
@@ -72,7 +74,12 @@ impl Outlooks {
 
     /// Everything that a template can be.
     pub(crate) fn start(&mut self, world: &World<'_>, template: usize, stock: Stock) -> Option<OutlookId> {
-        self.numbered(world, template, stock, world.templates[template].states.clone())
+        if let Some(known) = self.starts.get(&(template, stock)) {
+            return *known;
+        }
+        let start = self.numbered(world, template, stock, world.templates[template].states.clone());
+        self.starts.insert((template, stock), start);
+        start
     }
 
     fn numbered(&mut self, world: &World<'_>, template: usize, stock: Stock, states: Vec<Bits>) -> Option<OutlookId> {

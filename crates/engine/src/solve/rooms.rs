@@ -61,6 +61,11 @@ impl Places {
         self.inhabited.resize(self.words.len().div_ceil(64), 0);
     }
 
+    fn clear(&mut self) {
+        self.words.clear();
+        self.inhabited.clear();
+    }
+
     fn insert(&mut self, number: usize) {
         let word = number / 64;
         self.words[word] |= 1 << (number % 64);
@@ -85,6 +90,13 @@ impl Rooms {
     /// Rooms for the same amounts, without a place.
     pub(crate) fn without_places(&self) -> Self {
         Self::new(&self.marks)
+    }
+
+    /// Forgets all places, and keeps the memory that they took.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.rows.clear();
+        self.having.iter_mut().flatten().chain([&mut self.everybody]).for_each(Places::clear);
     }
 
     fn axes(&self) -> usize {

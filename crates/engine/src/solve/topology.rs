@@ -62,6 +62,8 @@ pub(crate) struct Topology {
     pub(crate) standing: Rc<Vec<Rc<Footprint>>>,
     /// Groups that seated pods rely on.
     relying: Vec<GroupId>,
+    /// The groups that anybody asks about, in their order; `None` for all. The others need not be told about claims.
+    heard: Option<Vec<GroupId>>,
 }
 
 /// The groups of one pod's spreads, by where each stands in memory.
@@ -99,7 +101,7 @@ pub(crate) struct Footprint {
 
 impl Topology {
     pub(crate) fn new() -> Self {
-        Self { groups: Vec::new(), index: Rc::default(), standing: Rc::default(), relying: Vec::new() }
+        Self { groups: Vec::new(), index: Rc::default(), standing: Rc::default(), relying: Vec::new(), heard: None }
     }
 
     fn group(&mut self, world: &World<'_>, identity: Identity) -> GroupId {
@@ -339,15 +341,25 @@ impl Topology {
             *latest = Some((key, domains.clone()));
             domains
         };
-        for group in self.groups.iter_mut().filter(|group| group.is_spread()) {
+        let mut tell = |group: &mut Group| {
             let Some(key) = group.key else {
                 group.set_host(spot);
-                continue;
+                return;
             };
             if let Some(states) = before {
                 group.note_claim(&Spot { states, ..*spot }, &domains(Moment::Before, key), |claims| *claims -= 1);
             }
             group.note_claim(spot, &domains(Moment::After, key), |claims| *claims += 1);
+        };
+        match &self.heard {
+            None => self.groups.iter_mut().filter(|group| group.is_spread()).for_each(tell),
+            Some(heard) => {
+                for id in heard.iter().copied() {
+                    if self.groups[id].is_spread() {
+                        tell(&mut self.groups[id]);
+                    }
+                }
+            }
         }
     }
 

@@ -196,6 +196,6 @@ fn a_cluster_at_rest_is_asked_about_only_so_often() {
     come_to_rest(&mut cluster, 30);
     let nodes = cluster.snapshot.nodes.len() as u64;
     let decision = decide(&cluster.scene(), &Rules::default());
-    assert!(decision.effort.questions <= 4 * nodes, "{:?} for {nodes} nodes", decision.effort);
+    assert!(decision.effort.questions <= 2 * nodes, "{:?} for {nodes} nodes", decision.effort);
     assert_eq!(cluster.snapshot.now, cluster.snapshot.now.max(at(NOW)));
 }

@@ -43,6 +43,8 @@ pub(crate) struct WhatIf<'w, 'a> {
     rooms: Rooms,
     /// Ranks that take nobody: gone, or closed from the start.
     closed: Bits,
+    /// Those, and the ones that the pod at hand passes by; kept for its memory.
+    barred: Bits,
     /// Sites that nobody may be moved to, although pods might go there: they are not ready yet.
     unready: Bits,
     /// Where each pod stands in the queue.
@@ -156,7 +158,12 @@ impl<'w, 'a> WhatIf<'w, 'a> {
                 standing_on[standing.site].push(number);
             }
         }
-        let unsuited = greedy.classes.iter().map(|class| vec![Bits::empty(site_at.len()); class.rungs.len()]).collect();
+        // Whoever speaks for its manner remembers for all of it.
+        let unsuited = greedy.classes.iter().enumerate().map(|(number, class)| match class.spokesman == number {
+            true => vec![Bits::empty(site_at.len()); class.rungs.len()],
+            false => Vec::new(),
+        });
+        let unsuited = unsuited.collect();
         let kept = greedy.topology.keep(&world.sites);
         let limits = greedy.limits.clone();
         let bound = LeastPrices::new(&greedy, &pods_on, &rooms, &closed);
@@ -167,6 +174,7 @@ impl<'w, 'a> WhatIf<'w, 'a> {
             rank_of,
             rooms,
             closed,
+            barred: Bits::default(),
             unready,
             turn_of,
             pods_on,
@@ -291,6 +299,8 @@ impl<'w, 'a> WhatIf<'w, 'a> {
         self.log.gone.extend(gone);
         self.log.touched.sort_unstable();
         self.log.touched.dedup();
+        // Machines that come with the question matter only to who is in it.
+        greedy.topology.hear(&self.log.touched);
         for id in &self.log.touched {
             greedy.topology.leave_out(&self.kept, *id, gone, &world.sites);
         }
@@ -334,11 +344,11 @@ impl<'w, 'a> WhatIf<'w, 'a> {
     /// The first site by preference that takes a pod.
     fn next_site(&mut self, class: &Class<'_>, rung: usize, walk: &Walk<'_>) -> Option<usize> {
         let wanted = &class.rungs[rung];
-        let mut closed = self.closed.clone();
-        closed.add_all(&self.unsuited[class.spokesman][rung]);
+        self.barred.clone_from(&self.closed);
+        self.barred.add_all(&self.unsuited[class.spokesman][rung]);
         let mut from = 0;
         loop {
-            let rank = self.rooms.next(from, &class.requests, &closed)?;
+            let rank = self.rooms.next(from, &class.requests, &self.barred)?;
             from = rank + 1;
             let number = self.site_at[rank];
             let site = &self.greedy.world.sites[number];
@@ -390,13 +400,6 @@ impl<'w, 'a> WhatIf<'w, 'a> {
         for (site, taken) in log.taken.drain(..).rev() {
             greedy.sites[site] = taken;
         }
-        if !greedy.claims.is_empty() {
-            for id in 0..greedy.topology.groups.len() {
-                if greedy.topology.is_spread(id) {
-                    greedy.topology.forget_claims(&self.kept, id);
-                }
-            }
-        }
         greedy.topology.forget_reliance();
         log.touched.iter().for_each(|id| greedy.topology.put_back(&self.kept, *id, world.sites.len()));
         for (pod, site) in &log.seated {
@@ -438,7 +441,8 @@ fn forget_claims(greedy: &mut Greedy<'_, '_>, moved: &[usize]) {
         return;
     }
     greedy.claims.clear();
-    (greedy.snug, greedy.slack) = (greedy.snug.without_places(), greedy.slack.without_places());
+    greedy.snug.clear();
+    greedy.slack.clear();
     greedy.by_state.clear();
     greedy.reservations = greedy.world.reservations.clone();
     for pod in moved {

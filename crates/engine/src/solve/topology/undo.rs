@@ -153,14 +153,6 @@ impl Topology {
         group.crowded = Default::default();
     }
 
-    /// Forgets what claims did to a spread that no pod of the question was in.
-    pub(crate) fn forget_claims(&mut self, kept: &Kept, id: GroupId) {
-        let group = &mut self.groups[id];
-        group.settled.clone_from(&kept.groups[id].settled);
-        group.claims.fill(0);
-        group.hosts.clear();
-    }
-
     /// Puts a pod back into the counts of its host, or takes it out again, and leaves counts by label as they are.
     pub(crate) fn shift_on_host(&mut self, footprint: &Footprint, spot: &Spot<'_>, shift: Shift) {
         for id in &footprint.counted_in {
@@ -189,8 +181,11 @@ impl Topology {
         }
     }
 
-    pub(crate) fn is_spread(&self, id: GroupId) -> bool {
-        self.groups[id].is_spread()
+    /// Only these groups are asked about from now on.
+    pub(crate) fn hear(&mut self, groups: &[GroupId]) {
+        let heard = self.heard.get_or_insert_default();
+        heard.clear();
+        heard.extend(groups);
     }
 }
 
