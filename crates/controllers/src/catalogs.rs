@@ -192,13 +192,11 @@ impl Answer {
 }
 
 fn look(ctx: &Ctx) -> (Vec<Asking>, Vec<Arc<Overlay>>) {
-    let now = ctx.now();
-    let mut store = ctx.store();
-    let snapshot = store.snapshot(now);
+    let store = ctx.store();
     let asking = store.node_pools().iter().map(|(name, wire)| Asking {
         name: name.clone(),
         class: wire.spec.template.spec.node_class_ref.clone(),
-        pool: snapshot.pools.get(name).cloned(),
+        pool: store.pools().get(name).cloned(),
     });
     let asking = asking.collect();
     // One that makes no sense in itself is applied nowhere, and one that is going not any more.
@@ -228,8 +226,8 @@ fn corrected(
 #[derive(Default)]
 pub(crate) struct CatalogKeeper {
     asked: Mutex<Option<(Instant, Subject)>>,
-    /// Machines whose price nobody knows.
-    unpriced: Mutex<BTreeSet<NodeName>>,
+    /// Machines whose price nobody knows, and the state of the store in which they were looked for.
+    unpriced: Mutex<(Option<u64>, BTreeSet<NodeName>)>,
 }
 
 /// What a cloud's answer depends on, as far as anybody tells us. Pools also call when a machine of theirs changes.
@@ -258,8 +256,17 @@ impl CatalogKeeper {
 
     /// A machine that is not on sale any more counts for nothing in its pool's cost. Each is told of once.
     fn count_unpriced(&self, ctx: &Ctx) {
-        let found = unpriced(&ctx.store());
-        let mut known = self.unpriced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.unpriced.lock().unwrap_or_else(PoisonError::into_inner);
+        let (counted, known) = &mut *last;
+        let (generation, found) = {
+            let store = ctx.store();
+            let generation = store.generation();
+            if *counted == Some(generation) {
+                return;
+            }
+            (generation, unpriced(&store))
+        };
+        *counted = Some(generation);
         for (machine, pool) in found.iter().filter(|(machine, _)| !known.contains(*machine)) {
             ctx.metrics.cost_errors.get_or_create(&ByPool { nodepool: pool.to_string() }).inc();
             let (node_pool, machine) = (pool.as_str(), machine.as_str());

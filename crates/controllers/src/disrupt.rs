@@ -88,12 +88,13 @@ impl Disruption {
 
     async fn pass(&self, ctx: &Ctx) -> Result<Next, ControllerError> {
         leftovers::repair(ctx, &self.commands).await;
+        // Prices and stocks that change by themselves are asked for every minute, and what is new is in the mark.
+        if let Some(next) = self.is_settled(ctx, &Mark::take(ctx, &self.commands)) {
+            return Ok(next);
+        }
         ctx.catalogs.refresh(ctx, &self.cloud).await;
         let turn = Turn::wait(&self.commands).await;
         let look = Look::take(ctx, &turn, None);
-        if let Some(next) = self.is_settled(ctx, &look) {
-            return Ok(next);
-        }
         let (mark, began) = (look.mark(), Instant::now());
         let decision: Decision = think(ctx, turn, look, decide).await?;
         let took = began.elapsed();
@@ -118,10 +119,10 @@ impl Disruption {
     }
 
     /// Nothing has changed since nothing was found to do.
-    fn is_settled(&self, ctx: &Ctx, look: &Look) -> Option<Next> {
+    fn is_settled(&self, ctx: &Ctx, seen: &Mark) -> Option<Next> {
         let last = self.last();
         let (mark, until) = last.settled.as_ref()?;
-        let holds = *mark == look.mark() && until.is_none_or(|until| ctx.now() < until);
+        let holds = mark == seen && until.is_none_or(|until| ctx.now() < until);
         holds.then(|| next_look(ctx, *until))
     }
 

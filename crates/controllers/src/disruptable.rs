@@ -22,6 +22,7 @@ use cluster::{Duty, Kind, Store};
 use engine::disruptable::{ASK_AGAIN, CloudSays, Consolidation, Drift, Restless, Stamp, Subject, Terms, next_marks};
 use kube::ResourceExt;
 use model::ids::{NodeName, PoolName};
+use model::pool::Pool;
 use model::time::Instant;
 use provider::CloudProvider;
 use runtime::Next;
@@ -48,6 +49,15 @@ pub(crate) struct Disruptable {
 struct Remembered {
     type_found: Option<Instant>,
     cloud: Option<Answer>,
+    last: Option<Last>,
+}
+
+/// The last look at a claim, and what it was made of besides the cloud's answer.
+#[derive(Clone, Debug)]
+struct Last {
+    wire: Arc<NodePool>,
+    pool: Arc<Pool>,
+    look: Look,
 }
 
 /// What the cloud said of a machine.
@@ -60,6 +70,7 @@ struct Answer {
 }
 
 /// A claim, and the marks that it should carry.
+#[derive(Clone, Debug)]
 struct Look {
     claim: Arc<NodeClaim>,
     class: Option<Arc<str>>,
@@ -100,7 +111,14 @@ impl Controller for Disruptable {
             let drifted = said.doing(format!("asking whether the machine of nodeclaim {name} has drifted"))?;
             let answer = Answer { at: ctx.now(), class: look.class.clone(), drifted };
             due = Some(answer.due(&look.class));
-            self.memory.write(&look.claim, |known| known.cloud = Some(answer));
+            self.memory.write(&look.claim, |known| {
+                let says = |answer: &Option<Answer>| answer.as_ref().map(|answer| answer.drifted.clone());
+                let before = says(&known.cloud);
+                known.cloud = Some(answer);
+                if before != says(&known.cloud) {
+                    known.last = None;
+                }
+            });
             match self.look(ctx, name) {
                 Some(fresh) => look = fresh,
                 None => return Ok(Next::OnChange),
@@ -127,6 +145,17 @@ impl Disruptable {
         let pool_name = PoolName::from(claim.labels().get(NODE_POOL)?.as_str());
         let (wire, pool) = (store.node_pool(&pool_name)?, store.pools().get(&pool_name)?);
         let class = class_of(&store, &claim).and_then(|class| class.revision.clone());
+        // While nothing has changed, time alone changes nothing before `until`.
+        let unchanged = self.memory.read(&claim, |known| {
+            let last = known.last.as_ref().filter(|last| {
+                Arc::ptr_eq(&last.look.claim, &claim) && Arc::ptr_eq(&last.wire, wire) && Arc::ptr_eq(&last.pool, pool)
+            });
+            let last = last.filter(|last| last.look.class == class && last.look.until.is_none_or(|until| now < until));
+            last.map(|last| last.look.clone())
+        });
+        if unchanged.is_some() {
+            return unchanged;
+        }
         let life = store.claim_life(name)?.value;
         let known = self.memory.read(&claim, Clone::clone);
         let (labels, requirements) = (labels_of(&claim), own_requirements(wire));
@@ -159,7 +188,10 @@ impl Disruptable {
             Drift::Because(reason) => Some(Some(reason.to_owned())),
         };
         let (consolidation, awaits_cloud, until) = (marks.consolidation, marks.awaits_cloud, marks.until);
-        Some(Look { claim, class, drift, consolidation, awaits_cloud, until })
+        let look = Look { claim, class, drift, consolidation, awaits_cloud, until };
+        let last = Last { wire: wire.clone(), pool: pool.clone(), look: look.clone() };
+        self.memory.write(&look.claim, |known| known.last = Some(last));
+        Some(look)
     }
 }
 

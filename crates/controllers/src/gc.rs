@@ -57,9 +57,12 @@ impl Controller for Collection {
 /// The claims whose machines a list that begins now must show. One that registers while the list is made may have a machine
 /// that is younger than the list.
 fn registered(store: &Store) -> BTreeSet<Uid> {
-    let is_registered = |name: &NodeName| store.claim_life(name).is_some_and(|life| life.value.registered.is_true());
-    let claims = store.claims().iter().filter(|(name, _)| is_registered(name));
-    claims.filter_map(|(_, claim)| claim.metadata.uid.as_deref().map(Uid::from)).collect()
+    let is_registered = |claim: &NodeClaim| {
+        let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|condition| condition.type_ == "Registered" && condition.is_true())
+    };
+    let claims = store.claims().values().filter(|claim| is_registered(claim));
+    claims.filter_map(|claim| claim.metadata.uid.as_deref().map(Uid::from)).collect()
 }
 
 /// Ends claims that nothing is left of but the claim itself.
@@ -70,7 +73,8 @@ async fn collect_claims(ctx: &Ctx, registered: &BTreeSet<Uid>, machines: &[Insta
         let is_lost = |(name, claim): &(&NodeName, &Arc<NodeClaim>)| {
             let was_registered = claim.metadata.uid.as_deref().is_some_and(|uid| registered.contains(&Uid::from(uid)));
             let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
-            was_registered && store.claim_life(name).is_some_and(|life| is_lost(&life.value, listed.contains(id)))
+            let is_listed = listed.contains(id);
+            was_registered && !is_listed && store.claim_life(name).is_some_and(|life| is_lost(&life.value, is_listed))
         };
         store.claims().iter().filter(is_lost).map(|(_, claim)| NodeClaim::clone(claim)).collect()
     };

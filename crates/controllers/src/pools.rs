@@ -44,6 +44,8 @@ const UNSYNCED: Duration = Duration::from_secs(1);
 pub(crate) struct Pools {
     /// When each pool's counts were last written, and which pool of that name it was.
     counted: Mutex<BTreeMap<PoolName, (Instant, Uid)>>,
+    /// Pools of which there was nothing to tell when they were last looked at.
+    sound: Mutex<BTreeMap<PoolName, Arc<Pool>>>,
 }
 
 impl Controller for Pools {
@@ -69,6 +71,7 @@ impl Controller for Pools {
             if let Some((_, uid)) = self.counted().remove(name) {
                 ctx.health.forget(&uid);
             }
+            self.sound().remove(name);
             return Ok(Next::OnChange);
         };
         if !is_known(ctx, &pool) {
@@ -82,7 +85,7 @@ impl Controller for Pools {
         self.update_status(ctx, name, &pool, until_count.is_none()).await?;
         // To find out whether all that is on sale suits a pool takes a while, and each of its nodes wakes it many times.
         if until_count.is_none() {
-            tell_problems(ctx, name, &pool);
+            self.tell_problems(ctx, name, &pool);
         }
         stamped?;
         Ok(until_count.map_or(Next::OnChange, Next::After))
@@ -92,6 +95,30 @@ impl Controller for Pools {
 impl Pools {
     fn counted(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolName, (Instant, Uid)>> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sound(&self) -> std::sync::MutexGuard<'_, BTreeMap<PoolName, Arc<Pool>>> {
+        self.sound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what is wrong with a pool although it can be used.
+    fn tell_problems(&self, ctx: &Ctx, name: &PoolName, wire: &NodePool) {
+        let Some(pool) = ctx.store().pools().get(name).cloned() else { return };
+        if self.sound().get(name).is_some_and(|sound| Arc::ptr_eq(sound, &pool)) {
+            return;
+        }
+        let (budget, starved) = (budget_message(&pool), starved::starved(&pool));
+        if budget.is_none() && starved.is_none() {
+            self.sound().insert(name.clone(), pool);
+            return;
+        }
+        if let Some(message) = budget {
+            ctx.recorder.publish(events::pool_problem(wire, "InvalidDisruptionBudget", message));
+        }
+        if let Some(starved) = starved {
+            ctx.recorder.publish(events::no_compatible_instance_types(wire, starved.filtered));
+            ctx.recorder.publish(events::pool_problem(wire, "ImpossibleRequirements", starved.message));
+        }
     }
 
     /// How long the counts have to wait; nothing when they may be written now.
@@ -153,19 +180,6 @@ fn log_changes(pool: &NodePool, problems: &[Problem], before: &[api::Condition],
         let causes: Vec<String> = causes.map(|cause| format!("{}: {}", cause.type_, cause.message)).collect();
         let problems = problems.len();
         tracing::warn!(NodePool = name, causes = causes.join("; "), problems, "ignoring nodepool, not ready");
-    }
-}
-
-/// Tells what is wrong with a pool although it can be used.
-fn tell_problems(ctx: &Ctx, name: &PoolName, wire: &NodePool) {
-    let now = ctx.now();
-    let Some(pool) = ctx.store().snapshot(now).pools.get(name).cloned() else { return };
-    if let Some(message) = budget_message(&pool) {
-        ctx.recorder.publish(events::pool_problem(wire, "InvalidDisruptionBudget", message));
-    }
-    if let Some(starved) = starved::starved(&pool) {
-        ctx.recorder.publish(events::no_compatible_instance_types(wire, starved.filtered));
-        ctx.recorder.publish(events::pool_problem(wire, "ImpossibleRequirements", starved.message));
     }
 }
 

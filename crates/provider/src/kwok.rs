@@ -6,6 +6,7 @@
 mod account;
 
 mod choose;
+mod claims;
 mod classes;
 mod draw;
 mod facts;
@@ -355,6 +356,14 @@ impl CloudProvider for Kwok {
             duty("kwok.registration", &self.cloud, |cloud| Box::pin(async move { cloud.register().await })),
             duty("kwok.machines", &self.cloud, |cloud| {
                 Box::pin(async move { cloud.machines.index.round(cloud.client.clone(), cloud.rng.clone()).await })
+            }),
+            duty("kwok.classes", &self.cloud, |cloud| {
+                let rng = cloud.rng.fork("classes");
+                Box::pin(async move { cloud.classes.round(&cloud.client, &rng).await })
+            }),
+            duty("kwok.claims", &self.cloud, |cloud| {
+                let rng = cloud.rng.fork("claims");
+                Box::pin(async move { cloud.machines.known_claims.round(cloud.client.clone(), rng).await })
             }),
             duty("kwok.interruption", &self.cloud, |cloud| Box::pin(async move { cloud.take_back().await })),
             duty("kwok.collection", &self.cloud, |cloud| {

@@ -268,10 +268,13 @@ fn unlaunched(claim: &NodeClaim, pool: Option<&Pool>, labels: &Labels) -> Progre
     let mut demands: Requirements = requirements::of_list(&claim.spec.requirements);
     demands.add_all(&requirements::of_labels(&own_labels));
     let wanted = resources::of_list(&claim.spec.resources.requests);
+    let named = demands.get(INSTANCE_TYPE);
     let may_come = |candidate: &&Arc<InstanceType>| {
-        let holds = wanted.fits_in(&candidate.allocatable())
-            || candidate.offerings.iter().any(|offering| wanted.fits_in(&candidate.allocatable_of(offering)));
-        candidate.requirements.overlaps(&demands) && holds
+        // A claim names few of hundreds, so most are passed over by name.
+        named.is_none_or(|named| named.has(candidate.name.as_str()))
+            && candidate.requirements.overlaps(&demands)
+            && (wanted.fits_in(&candidate.allocatable())
+                || candidate.offerings.iter().any(|offering| wanted.fits_in(&candidate.allocatable_of(offering))))
     };
     let types = pool.map(|pool| pool.instance_types.iter().filter(may_come).cloned().collect()).unwrap_or_default();
     Progress::Unlaunched { types, requirements: demands }

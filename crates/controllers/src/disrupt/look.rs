@@ -60,7 +60,7 @@ impl Look {
         let (under_way, paused) = (commands.others(asking), commands.resting(now));
         let mut store = ctx.store();
         let batch = store.batch(now);
-        let nominated = store.machines().keys().filter(|name| store.is_nominated(name, now)).cloned().collect();
+        let nominated = nominated(&store, now);
         let (static_pools, generation) = (static_pools(&store), (store.generation(), version));
         let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown);
         Self { batch, nominated, moved, under_way, paused, static_pools, generation }
@@ -82,6 +82,22 @@ impl Look {
         let Self { generation, nominated, paused, .. } = self;
         Mark { generation: *generation, nominated: nominated.clone(), paused: paused.clone() }
     }
+}
+
+impl Mark {
+    /// What a look at this moment would have, without taking it: a cluster in which nothing happens costs next to nothing.
+    pub(super) fn take(ctx: &Ctx, commands: &Commands) -> Self {
+        // What has run out changes what a look would show.
+        ctx.tell(|store, now| store.expire(now));
+        let now = ctx.now();
+        let (version, paused) = (commands.version(), commands.resting(now));
+        let store = ctx.store();
+        Self { generation: (store.generation(), version), nominated: nominated(&store, now), paused }
+    }
+}
+
+fn nominated(store: &Store, now: Instant) -> BTreeSet<NodeName> {
+    store.machines().keys().filter(|name| store.is_nominated(name, now)).cloned().collect()
 }
 
 fn static_pools(store: &Store) -> BTreeMap<PoolName, StaticCount> {

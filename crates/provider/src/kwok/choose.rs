@@ -62,19 +62,19 @@ pub(super) fn choose<'a>(
     well_known: &WellKnown,
     mut is_open: impl FnMut(&OfferingKey) -> bool,
 ) -> Result<Choice<'a>, ProviderError> {
+    // By price first: a claim may list hundreds of types, and mostly gets the first that it is asked about.
     let mut choices: Vec<Choice<'a>> = candidates(types, wish)
-        .filter(|machine| machine.requirements.overlaps(&wish.requirements))
         .flat_map(|machine| machine.offerings.iter().map(move |offering| Choice { machine, offering }))
-        .filter(|choice| suits(choice, wish, well_known))
         .collect();
-    choices.sort_by(|a, b| rank(a).cmp(&rank(b)));
+    choices.sort_by_cached_key(rank);
     let mut exhausted = Vec::new();
-    for equals in choices.chunk_by(|a, b| rank(a) == rank(b)) {
-        let first = (wish.dice % equals.len() as u64) as usize;
-        for choice in equals.iter().cycle().skip(first).take(equals.len()) {
+    for of_rank in choices.chunk_by(|a, b| rank(a) == rank(b)) {
+        let equals: Vec<&Choice<'a>> = of_rank.iter().filter(|choice| suits(choice, wish, well_known)).collect();
+        let Some(first) = wish.dice.checked_rem(equals.len() as u64) else { continue };
+        for choice in equals.iter().cycle().skip(first as usize).take(equals.len()) {
             let Some(key) = OfferingKey::of(&choice.machine.name, choice.offering) else { continue };
             if is_left(choice.offering) && is_open(&key) {
-                return Ok(*choice);
+                return Ok(**choice);
             }
             exhausted.push(key);
         }
@@ -109,6 +109,7 @@ fn candidates<'a>(types: &'a [Arc<InstanceType>], wish: &Wish) -> Box<dyn Iterat
 fn suits(choice: &Choice<'_>, wish: &Wish, well_known: &WellKnown) -> bool {
     let undefined = Undefined::OpenIfWellKnown(well_known);
     wish.requirements.is_compatible(&choice.offering.requirements, undefined)
+        && choice.machine.requirements.overlaps(&wish.requirements)
         && has_room(&choice.machine.allocatable_of(choice.offering), &wish.requests)
 }
 

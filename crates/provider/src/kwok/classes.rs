@@ -1,17 +1,21 @@
-//! What NodeClasses say, read from the API server when it is needed.
+//! What NodeClasses say: as a watch shows them, or read from the API server when that is not enough.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::aws::{Ami, EC2NodeClass};
 use api::conditions::{Condition, ConditionStatus, READY};
 use api::kwok::KWOKNodeClass;
 use api::nodepool::NodeClassReference;
+use futures::StreamExt;
+use futures::future::join_all;
 use kube::core::ObjectMeta;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use model::instance::InstanceType;
 use model::requirements::{Operator, Requirement, Requirements, Undefined};
+use runtime::Rng;
+use runtime::watch::{self, Event, Target};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -93,11 +97,37 @@ pub(super) struct Classes {
     ec2: Api<EC2NodeClass>,
     kinds: Vec<NodeClassKind>,
     read: Mutex<BTreeMap<NodeClassReference, Read>>,
+    /// By kind and name, while somebody watches.
+    shown: std::sync::Mutex<BTreeMap<&'static str, BTreeMap<String, Arc<Class>>>>,
 }
 
 impl Classes {
     pub(super) fn new(client: &Client, kinds: Vec<NodeClassKind>) -> Self {
-        Self { kwok: Api::all(client.clone()), ec2: Api::all(client.clone()), kinds, read: Mutex::default() }
+        let (kwok, ec2) = (Api::all(client.clone()), Api::all(client.clone()));
+        Self { kwok, ec2, kinds, read: Mutex::default(), shown: std::sync::Mutex::default() }
+    }
+
+    /// Follows all classes for as long as the watches last.
+    pub(super) async fn round(&self, client: &Client, rng: &Rng) -> Result<(), ProviderError> {
+        let _ended = Ended(self);
+        join_all(self.kinds.iter().map(|kind| self.follow(*kind, client.clone(), rng.fork(kind.kind)))).await;
+        Ok(())
+    }
+
+    async fn follow(&self, kind: NodeClassKind, client: Client, rng: Rng) {
+        let target = if kind == EC2_KIND { Target::of::<EC2NodeClass>() } else { Target::of::<KWOKNodeClass>() };
+        let mut events = watch::watch(client, target, watch::Settings::default(), rng, move |text| decode(kind, text));
+        while let Some(event) = events.next().await {
+            let mut shown = self.shown();
+            let classes = shown.entry(kind.kind).or_default();
+            match event {
+                Event::Restarted | Event::Absent => classes.clear(),
+                Event::Applied((name, Some(class))) => drop(classes.insert(name, Arc::new(class))),
+                Event::Applied((name, None)) => drop(classes.remove(&name)),
+                Event::Deleted(id) | Event::Undecodable { id, .. } => drop(classes.remove(&id.name)),
+                Event::Listed => {}
+            }
+        }
     }
 
     pub(super) fn kinds(&self) -> &[NodeClassKind] {
@@ -105,7 +135,14 @@ impl Classes {
     }
 
     /// A class, or `None` when there is none of the name, or not for long any more.
+    ///
+    /// A watch may be behind: that a class is ready is believed, anything else is asked for.
     pub(super) async fn get(&self, reference: &NodeClassReference) -> Result<Option<Arc<Class>>, ProviderError> {
+        let kind = self.kinds.iter().find(|kind| kind.is_of(reference)).map_or("", |kind| kind.kind);
+        let shown = self.shown().get(kind).and_then(|classes| classes.get(&reference.name)).cloned();
+        if let Some(class) = shown.filter(|class| matches!(class.readiness, Readiness::Ready)) {
+            return Ok(Some(class));
+        }
         // The lock is held while reading, so that many who ask at once cause one request.
         let mut read = self.read.lock().await;
         read.retain(|_, read| read.at.elapsed() < FRESH);
@@ -135,6 +172,28 @@ impl Classes {
             )),
         }
     }
+}
+
+impl Classes {
+    fn shown(&self) -> MutexGuard<'_, BTreeMap<&'static str, BTreeMap<String, Arc<Class>>>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever drops the round must not leave classes behind that nobody keeps up to date.
+struct Ended<'a>(&'a Classes);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.shown().clear();
+    }
+}
+
+fn decode(kind: NodeClassKind, text: &[u8]) -> Result<(String, Option<Class>), serde_json::Error> {
+    if kind == EC2_KIND {
+        return serde_json::from_slice::<EC2NodeClass>(text).map(|class| (class.name_any(), of_ec2(class)));
+    }
+    serde_json::from_slice::<KWOKNodeClass>(text).map(|class| (class.name_any(), of_kwok(class)))
 }
 
 fn of_kwok(class: KWOKNodeClass) -> Option<Class> {

@@ -22,6 +22,7 @@ use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
+use super::claims::Claims;
 use super::index::Index;
 use super::keys::{PENDING, RECORD};
 use super::node;
@@ -46,6 +47,7 @@ pub(super) struct Machines {
     /// Machines that were ended while a finalizer still holds their Node.
     terminated: Mutex<BTreeSet<String>>,
     pub(super) index: Index,
+    pub(super) known_claims: Claims,
     /// Keeps a machine from registering while it is ended.
     gate: tokio::sync::Mutex<()>,
     pub(super) wake: Notify,
@@ -61,6 +63,7 @@ impl Machines {
             is_resumed: AtomicBool::new(false),
             terminated: Mutex::default(),
             index: Index::default(),
+            known_claims: Claims::default(),
             gate: tokio::sync::Mutex::default(),
             wake: Notify::new(),
         }
@@ -236,6 +239,22 @@ impl Machines {
     pub(super) async fn collect(&self) -> Result<(), ProviderError> {
         // Machines first: a claim is older than its machine, so one that is missing from the later list is gone.
         let machines = self.each(|machine| machine.claim.as_ref().map(|claim| claim.uid.clone())).await?;
+        let orphans = |claims: &BTreeSet<String>| {
+            let is_orphan = |claim: &Option<String>| claim.as_ref().is_some_and(|uid| !claims.contains(uid));
+            let orphans = machines.iter().filter(|(_, claim)| is_orphan(claim));
+            orphans.map(|(id, _)| id.clone()).collect::<Vec<ProviderId>>()
+        };
+        if self.known_claims.uids().is_some_and(|claims| orphans(&claims).is_empty()) {
+            return Ok(());
+        }
+        for orphan in orphans(&self.listed_claims().await?) {
+            self.terminate(&orphan).await?;
+        }
+        Ok(())
+    }
+
+    /// The ids of all claims that there are.
+    async fn listed_claims(&self) -> Result<BTreeSet<String>, ProviderError> {
         let mut claims = BTreeSet::new();
         let mut continued = None;
         loop {
@@ -244,14 +263,9 @@ impl Machines {
             claims.extend(page.items.iter().filter_map(|claim| claim.metadata.uid.clone()));
             continued = page.metadata.continue_.filter(|token| !token.is_empty());
             if continued.is_none() {
-                break;
+                return Ok(claims);
             }
         }
-        let is_orphan = |claim: &Option<String>| claim.as_ref().is_some_and(|uid| !claims.contains(uid));
-        for (orphan, _) in machines.iter().filter(|(_, claim)| is_orphan(claim)) {
-            self.terminate(orphan).await?;
-        }
-        Ok(())
     }
 
     /// The Nodes that are to come.

@@ -307,7 +307,7 @@ fn content_type(headers: &HeaderMap) -> String {
 }
 
 fn bytes(object: &Value) -> Vec<u8> {
-    object.to_string().into_bytes()
+    meta::text(object).into_bytes()
 }
 
 fn answer(reply: Reply) -> Response<AnswerBody> {

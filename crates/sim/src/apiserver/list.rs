@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::denial::Denial;
+use super::meta;
 use super::route::{Query, Target};
 use super::selector::Selection;
 use super::store::{Page, Store};
@@ -103,10 +104,11 @@ fn write(kind: Kind, head: &Value, objects: &[Arc<Value>]) -> Vec<u8> {
             text.push(',');
         }
         match object.as_object().filter(|_| !kind.is_custom()) {
-            None => text.push_str(&object.to_string()),
+            None => text.push_str(&meta::text(object)),
             Some(members) => {
                 let members = members.iter().filter(|(member, _)| !["apiVersion", "kind"].contains(&member.as_str()));
-                let members: Vec<String> = members.map(|(member, value)| format!("\"{member}\":{value}")).collect();
+                let members: Vec<String> =
+                    members.map(|(member, value)| format!("\"{member}\":{}", meta::text(value))).collect();
                 text.push('{');
                 text.push_str(&members.join(","));
                 text.push('}');

@@ -57,6 +57,11 @@ pub(super) fn put_member(object: &mut Value, member: &str, value: Value) {
     }
 }
 
+/// An object as it goes over the wire. Formatting it says the same and takes three times as long.
+pub(super) fn text(object: &Value) -> String {
+    serde_json::to_string(object).expect("a value is JSON already")
+}
+
 /// What an API server does with a merge patch (RFC 7386).
 pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {

@@ -289,10 +289,10 @@ impl Event {
             (EventKind::Deleted, Some(before), _) => {
                 let mut object = Value::clone(before);
                 object["metadata"]["resourceVersion"] = self.version.to_string().into();
-                object.to_string()
+                meta::text(&object)
             }
-            (_, _, Some(after)) => after.to_string(),
-            (_, Some(before), None) => before.to_string(),
+            (_, _, Some(after)) => meta::text(after),
+            (_, Some(before), None) => meta::text(before),
             (_, None, None) => "null".to_owned(),
         };
         Bytes::from(format!("{{\"type\":\"{}\",\"object\":{text}}}\n", kind.as_str()))

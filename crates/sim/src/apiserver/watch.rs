@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
-use super::ApiServer;
 use super::denial::Denial;
 use super::http::AnswerBody;
 use super::route::{Query, Target};
 use super::selector::Selection;
 use super::store::{Store, Told, Watcher};
+use super::{ApiServer, meta};
 use crate::kinds::Kind;
 
 /// How long a watch lasts if it does not say.
@@ -165,5 +165,5 @@ fn bookmark(kind: Kind, version: u64, is_end_of_list: bool) -> Bytes {
 }
 
 fn line(kind: &str, object: &Value) -> Bytes {
-    Bytes::from(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
+    Bytes::from(format!("{{\"type\":\"{kind}\",\"object\":{}}}\n", meta::text(object)))
 }
