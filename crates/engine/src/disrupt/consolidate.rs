@@ -1,10 +1,12 @@
 //! Fewer and cheaper nodes for the same pods: any number of nodes for any number of cheaper ones, or for none.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::budget::Reason;
 use model::disruption::{Leaver, Method, PoolScore, Stay, Verdict};
 use model::ids::{NodeName, PodName, PoolName};
+use model::instance::{CapacityType, InstanceType};
 use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
 use model::plan::{Plan, Target};
 use model::pod::Pod;
@@ -19,8 +21,12 @@ use super::score::scores;
 use super::search::{Alone, Deletions, Ground, Group, Source, search, search_deletions};
 use super::worth::{cost_pico, least_saving, pays_back_after};
 
-/// Groups that are planned in full, at most; what is left is found again by the next decision.
-const MOST_PLANS: usize = 24;
+/// Groups that become commands, at most; what is left is found again by the next decision.
+const MOST_GROUPS: usize = 24;
+
+/// Groups that are planned in full, at most: those that are refused are refused again next time, and must not keep the others
+/// from their turn.
+const MOST_PLANS: usize = 4 * MOST_GROUPS;
 
 pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
     // Both kinds choose from the same nodes.
@@ -59,10 +65,34 @@ pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
         found.deletions = deletions_again(deliberation, &sources, &found.alone);
     }
     delete(deliberation, &sources, &found.deletions);
-    for group in found.groups.iter().take(MOST_PLANS) {
-        replace_group(deliberation, &sources, group);
+    let (mut planned, mut accepted) = (0, 0);
+    for group in &found.groups {
+        let leaving = || group.sources.iter().map(|source| &sources[*source]);
+        if planned == MOST_PLANS || accepted == MOST_GROUPS {
+            break;
+        }
+        if leaving().any(|candidate| deliberation.is_busy(&candidate.node.name)) {
+            continue;
+        }
+        if !deliberation.rules.spot_to_spot && leaving().all(would_come_as_spot) {
+            leaving().for_each(|candidate| deliberation.stays(&candidate.node.name, Stay::SpotToSpotDisabled));
+            continue;
+        }
+        planned += 1;
+        accepted += usize::from(replace_group(deliberation, &sources, group));
     }
     explain(deliberation, &sources, &found.alone);
+}
+
+/// A spot node whose pool still sells spot: what comes instead of such nodes alone would be spot again.
+fn would_come_as_spot(candidate: &Candidate<'_>) -> bool {
+    let asked = candidate.pool.template.requirements.get(CAPACITY_TYPE);
+    let sells_spot = |offered: &Arc<InstanceType>| {
+        offered.offerings.iter().any(|one| one.is_available && one.capacity_type() == Some(CapacityType::Spot))
+    };
+    candidate.capacity_type == Some(CapacityType::Spot)
+        && asked.is_none_or(|asked| asked.has(CapacityType::Spot.as_str()))
+        && candidate.pool.instance_types.iter().any(sells_spot)
 }
 
 /// Nodes that may be asked about at all.
@@ -125,9 +155,8 @@ fn deletions_again(
     sources: &[Candidate<'_>],
     alone: &[Option<Alone>],
 ) -> Deletions {
-    let is_hopeful = |number: &usize| {
-        alone[*number] == Some(Alone::Fits) && !deliberation.is_busy(&sources[*number].node.name)
-    };
+    let is_hopeful =
+        |number: &usize| alone[*number] == Some(Alone::Fits) && !deliberation.is_busy(&sources[*number].node.name);
     let free: Vec<usize> = (0..sources.len()).filter(is_hopeful).collect();
     if free.is_empty() {
         return Deletions::default();
@@ -244,6 +273,12 @@ fn worthy(
         let nodes = leavers.iter().map(|one| (one.instance_type.as_ref(), one.capacity_type, one.price)).collect();
         let leaving = Leaving { nodes, most_pico, spot_to_spot: deliberation.rules.spot_to_spot };
         plan.claims = replace::cheaper(snapshot, &plan.claims, &leaving)?;
+        // What is left of the types may be dearer than the plan, and costs more while old and new ones both run.
+        let cost = cost_pico(evicted_cost(snapshot, &leavers), plan.price());
+        let saved = before.pico().saturating_sub(replace::at_most(snapshot, &plan.claims).pico());
+        if saved < least_saving(cost, deliberation.rules.payback) {
+            return Err(Stay::PaysBackLate { after: pays_back_after(cost, saved).unwrap_or_default() });
+        }
     }
     let scores = score(deliberation, &leavers, plan.price());
     match rejected(&scores) {
@@ -318,8 +353,8 @@ fn parts(plan: &Plan, home: &BTreeMap<PodName, NodeName>, names: &BTreeSet<NodeN
 fn explain(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], alone: &[Option<Alone>]) {
     for (candidate, alone) in sources.iter().zip(alone) {
         let stay = match alone {
-            None | Some(Alone::Fits) => Stay::OthersFirst,
-            Some(Alone::Cheaper { .. }) => Stay::NotCheaper,
+            // Nobody has come to plan for it this time.
+            None | Some(Alone::Fits | Alone::Cheaper { .. }) => Stay::OthersFirst,
             Some(Alone::Stuck { pod, others }) => Stay::NoRoom { pod: pod.clone(), others: *others },
             Some(Alone::TooDear { machines: 0 | 1, .. }) => Stay::NotCheaper,
             Some(Alone::TooDear { machines, price }) => Stay::TooManyReplacements { count: *machines, price: *price },

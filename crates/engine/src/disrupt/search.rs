@@ -201,15 +201,19 @@ struct Searcher<'r, 'w, 'a, 'g> {
 impl Searcher<'_, '_, '_, '_> {
     fn alone(&mut self) -> Vec<Option<Alone>> {
         let mut alone: Vec<Option<Alone>> = vec![None; self.sites.len()];
-        let mut known: BTreeMap<(Vec<String>, Vec<usize>), Alone> = BTreeMap::new();
+        let mut known: BTreeMap<(Vec<String>, Vec<usize>), (Alone, usize)> = BTreeMap::new();
         for (source, site) in self.sites.clone().into_iter().enumerate().filter(|(_, site)| *site != usize::MAX) {
             let kind = (self.ground.sources[source].kind.clone(), self.world.classes_on(site));
             let found = match known.get(&kind) {
                 // Whoever is exactly like one that stays will stay as well.
-                Some(found @ (Alone::TooDear { .. } | Alone::Late { .. } | Alone::Stuck { .. })) => found.clone(),
+                Some((found @ (Alone::TooDear { .. } | Alone::Late { .. }), _)) => found.clone(),
+                Some((Alone::Stuck { pod, others }, other)) => {
+                    let own = self.world.twin_of(pod, *other, site).unwrap_or(pod);
+                    Alone::Stuck { pod: own.clone(), others: *others }
+                }
                 _ => self.ask_alone(source),
             };
-            known.insert(kind, found.clone());
+            known.insert(kind, (found.clone(), site));
             alone[source] = Some(found);
         }
         alone
@@ -251,7 +255,7 @@ impl Searcher<'_, '_, '_, '_> {
         let own = |source: &usize| &self.ground.sources[*source];
         let before = sources.iter().map(own).fold(Price::ZERO, |sum, source| sum.plus(source.price));
         self.effort.questions += 1;
-        let most = before.pico() + before.pico() / 100 * NEARLY;
+        let most = before.pico().saturating_add(before.pico() / 100 * NEARLY);
         let bound = self.world.least_price(&sites);
         if bound >= before.pico() {
             self.effort.refused_at_sight += 1;

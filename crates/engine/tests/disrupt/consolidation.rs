@@ -31,6 +31,29 @@ fn spot(cluster: Cluster, name: &str) -> Cluster {
     cluster.label(name, CAPACITY_TYPE, "spot")
 }
 
+/// Spot nodes that may not be replaced by spot do not take the turns of others, however many they are.
+#[test]
+fn what_is_refused_keeps_nobody_from_its_turn() {
+    let spots = (0..120).fold(sized(), |cluster, i| {
+        let name = format!("a{i:03}");
+        spot(cluster.machine(&name, "fake-it-30", vec![cpu(&name, 16_000)]), &name)
+    });
+    let cluster = spots.machine("z", "fake-it-30", vec![cpu("z", 16_000)]).budget("p", &["100%"]);
+    assert_eq!(cluster.all_leaving(), ["z"]);
+    assert_eq!(cluster.stay("a000"), Stay::SpotToSpotDisabled);
+}
+
+/// The least saving is that of the machines that may come, not of those that were too dear in some zone.
+#[test]
+fn what_is_left_after_the_dear_ones_must_pay_for_itself_as_well() {
+    let types = series(3);
+    let uneven = priced(&types[0], |_, zone| Some(if zone == "test-zone-1" { 0.05 } else { 5.0 }));
+    let hardly = priced(&types[1], |_, _| Some(0.999));
+    let own = priced(&types[2], |_, _| Some(1.0));
+    let one = cluster(vec![pool("p").types(vec![uneven, hardly, own])]).machine("n", "fake-it-2", vec![cpu("x", 500)]);
+    assert!(matches!(one.stay("n"), Stay::PaysBackLate { .. }), "{:?}", one.stay("n"));
+}
+
 // 02/CO1
 #[test]
 fn a_node_whose_pods_fit_elsewhere_is_deleted() {

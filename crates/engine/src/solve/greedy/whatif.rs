@@ -8,7 +8,7 @@
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use model::ids::NodeName;
+use model::ids::{NodeName, PodName};
 use model::pod::Pod;
 use model::snapshot::Snapshot;
 use model::taints::first_untolerated;
@@ -211,6 +211,14 @@ impl<'w, 'a> WhatIf<'w, 'a> {
         let mut classes: Vec<usize> = self.pods_on[site].iter().map(|pod| self.greedy.class_of[*pod]).collect();
         classes.sort_unstable();
         classes
+    }
+
+    /// The pod on a site that is just like one on another.
+    pub(crate) fn twin_of(&self, pod: &PodName, from: usize, on: usize) -> Option<&'a PodName> {
+        let class = |number: &&usize| self.greedy.class_of[**number];
+        let one = self.pods_on[from].iter().find(|number| self.pod(**number).name == *pod)?;
+        let twin = self.pods_on[on].iter().find(|number| class(number) == class(&one))?;
+        Some(&self.pod(*twin).name)
     }
 
     /// Asks what would become of the pods of these sites if they left, and forgets it. Machines that together cost more than
