@@ -95,7 +95,8 @@ fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stag
         .map(|(claim, name)| (&**claim, name))
         .collect();
     let reasons: Vec<&str> = staying.iter().filter_map(|(claim, _)| Some(&*disruption_reason(claim)?.reason)).collect();
-    if staying.is_empty() {
+    let alive = || group.claims.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
+    if staying.is_empty() || (reasons.is_empty() && alive().next().is_none()) {
         return None;
     }
     let Some(reason) = reasons.first().copied() else {
@@ -103,8 +104,7 @@ fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stag
         return Some((TickId::of(group.id), nothing(), Stage::TakenBack { unused: Vec::new() }));
     };
     let leaving: Vec<Leaver> = staying.iter().filter_map(|(claim, name)| leaver(store, claim, name)).collect();
-    let alive = group.claims.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
-    let replacements: Vec<Expected> = alive
+    let replacements: Vec<Expected> = alive()
         .map(|claim| Expected { claim: NodeName::from(claim.name_any()), has_come: is_initialized(claim) })
         .collect();
     let planned = group.claims.iter().map(|claim| PlannedClaim::bare(PoolName::from(pool_of(*claim))));
