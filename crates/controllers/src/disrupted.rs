@@ -24,12 +24,11 @@ pub(crate) fn add_taint(node: &mut Node) -> bool {
     true
 }
 
-/// Opens it again. Says whether it was closed.
-pub(crate) fn remove_taint(node: &mut Node) -> bool {
-    let Some(present) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) else { return false };
-    let before = present.len();
-    present.retain(|taint| !is_disrupted(taint));
-    present.len() != before
+/// Opens it again.
+pub(crate) fn remove_taint(node: &mut Node) {
+    if let Some(present) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
+        present.retain(|taint| !is_disrupted(taint));
+    }
 }
 
 pub(crate) fn has_taint(node: &Node) -> bool {
@@ -56,6 +55,12 @@ pub(crate) fn log_tainted(node: &str, claim: Option<&str>) {
 pub(crate) fn disruption_reason(claim: &NodeClaim) -> Option<&Condition> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     conditions.find(|condition| condition.type_ == DISRUPTION_REASON && condition.is_true())
+}
+
+/// Whether its machine has come all the way.
+pub(crate) fn is_initialized(claim: &NodeClaim) -> bool {
+    let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| condition.type_ == "Initialized" && condition.is_true())
 }
 
 /// Counts a claim that goes for a reason of its own, and not to make the cluster cheaper.

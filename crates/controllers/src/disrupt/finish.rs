@@ -14,6 +14,7 @@ use runtime::error::with_causes;
 use super::commands::{Begun, Command, Commands, Number, Stage, buying_pools};
 use super::{doors, report, resume, start};
 use crate::ctx::Ctx;
+use crate::disrupted::is_initialized;
 use crate::error::{ControllerError, Doing};
 use crate::events::disruption as events;
 use crate::write;
@@ -93,11 +94,6 @@ async fn state(ctx: &Ctx, command: &Command, name: &NodeName) -> Result<Replacem
     }
     ctx.recorder.publish(events::waiting_readiness(&claim));
     Ok(Replacement::Coming)
-}
-
-pub(super) fn is_initialized(claim: &NodeClaim) -> bool {
-    let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
-    conditions.any(|condition| condition.type_ == "Initialized" && condition.is_true())
 }
 
 /// Deletes the claims of a command, as often as it takes: from here on it is not taken back.

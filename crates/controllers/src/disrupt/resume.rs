@@ -15,12 +15,11 @@ use model::plan::PlannedClaim;
 use model::price::Price;
 
 use super::commands::{Begun, Commands, Expected, Number, Stage};
-use super::finish::is_initialized;
 use super::start;
 use crate::claims::DECISION;
 use crate::controller::TickId;
 use crate::ctx::{Ctx, instant};
-use crate::disrupted::{disruption_reason, label_of, pool_of};
+use crate::disrupted::{disruption_reason, is_initialized, label_of, pool_of};
 
 /// The claims that a replacement is for, by name.
 pub const REPLACES: &str = "dovetail.sh/replaces";

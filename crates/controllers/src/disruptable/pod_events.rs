@@ -12,6 +12,7 @@ use runtime::Next;
 
 use crate::controller::{About, Controller, TickId};
 use crate::ctx::Ctx;
+use crate::disrupted::is_initialized;
 use crate::error::ControllerError;
 use crate::settings::{Settings, Workers};
 use crate::write;
@@ -54,9 +55,7 @@ impl Controller for PodEvents {
 /// Whether the time matters. A node that is still starting counts its quiet from the end of that, and one that is going from
 /// nothing; while many nodes come at once, the writes that are saved are their own.
 fn is_settled(claim: &NodeClaim) -> bool {
-    let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
-    let is_initialized = conditions.any(|condition| condition.type_ == "Initialized" && condition.is_true());
-    is_initialized && claim.metadata.deletion_timestamp.is_none()
+    is_initialized(claim) && claim.metadata.deletion_timestamp.is_none()
 }
 
 fn is_one_event(last: Instant, now: Instant) -> bool {
