@@ -30,7 +30,7 @@ pub(crate) struct Overlays;
 
 impl Controller for Overlays {
     type Key = ();
-    const NAME: &'static str = "nodeoverlay";
+    const NAME: &'static str = "nodeoverlay.controller";
     const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodeOverlay" });
     // Without its pools an overlay would look as if it met nobody.
     const NEEDS_ALL_LISTED: bool = true;

@@ -181,12 +181,13 @@ fn of_leaver(leaver: &Leaver) -> Value {
     })
 }
 
-fn of_replacements(planned: &[PlannedClaim]) -> Value {
+pub(super) fn of_replacements(planned: &[PlannedClaim]) -> Value {
     let of = |claim: &PlannedClaim| {
         let asked = claim.requirements.get(CAPACITY_TYPE);
         let is_allowed = |kind: &CapacityType| asked.is_some_and(|asked| asked.has(kind.as_str()));
-        let allowed: Vec<&str> = CapacityType::ALL.into_iter().filter(is_allowed).map(CapacityType::as_str).collect();
-        let mut described = json!({"capacity-type": allowed.join(",")});
+        // What a launch would take: the first of them that it may have.
+        let first = CapacityType::ALL.into_iter().find(is_allowed).map_or("", CapacityType::as_str);
+        let mut described = json!({"capacity-type": first});
         if planned.len() == 1 {
             let names: Vec<&str> = claim.types.iter().map(|name| name.as_str()).collect();
             described["instance-types"] = listed(&names).into();

@@ -27,11 +27,10 @@ fn command(nodes: &[&str], replacements: usize) -> Disruption {
 
 #[test]
 fn commands_read_as_the_reference_writes_them() {
-    let whole = |nodes: &[&str], count| Decided::Whole(&command(nodes, count)).to_string();
-    assert_eq!(whole(&["n1", "n2"], 0), "delete: [n1, n2]");
-    assert_eq!(whole(&["n1"], 1), "replace: [n1] -> [1 replacement]");
-    assert_eq!(whole(&["n1"], 2), "replace: [n1] -> [2 replacements]");
-    let (one, two) = (command(&["n1"], 1), command(&["n1", "n2"], 1));
+    let told = |count| Decided::For(&command(&["n1"], count), &"n1".into()).to_string();
+    assert_eq!(told(0), "delete: [n1]");
+    assert_eq!(told(2), "replace: [n1] -> [2 replacements]");
+    let (one, mut two) = (command(&["n1"], 1), command(&["n1", "n2"], 1));
     assert_eq!(Decided::For(&one, &"n1".into()).to_string(), "replace: [n1] -> [1 replacement]");
     assert_eq!(
         two.candidate_event(&"n2".into()),
@@ -41,8 +40,9 @@ fn commands_read_as_the_reference_writes_them() {
         one.rejected_event(&"n1".into(), "churn"),
         "Consolidation rejected: replace: [n1] -> [1 replacement], reason: churn (savings: $2.46)"
     );
+    two.leaving[0].pool = "q".into();
     let logged = Decided::Logged { command: &two, id: "7" }.to_string();
-    assert_eq!(logged, "Underutilized/7: replace: nodepools=[p]: [n1, n2] -> [1 replacement] (savings: $2.46)");
+    assert_eq!(logged, "Underutilized/7: replace: nodepools=[p,q]: [n1, n2] -> [1 replacement] (savings: $2.46)");
     assert_eq!(one.why(), "1 node at $3.4560/h become 1 at $1.0000/h: saves $2.4560/h, evicts 7 pods");
 }
 

@@ -27,9 +27,7 @@ impl fmt::Display for Verb {
 /// A command in words, for one of those who hear of it.
 #[derive(Clone, Copy, Debug)]
 pub enum Decided<'a> {
-    /// The whole of it: `delete: [a, b]`, `replace: [a] -> [1 replacement]`.
-    Whole(&'a Disruption),
-    /// What one of its nodes is told: only its own name, and how many go with it.
+    /// What one of its nodes is told: `replace: [a] -> [1 replacement]`, or only its own name and how many go with it.
     For(&'a Disruption, &'a NodeName),
     /// With its number and everything, for the log.
     Logged { command: &'a Disruption, id: &'a str },
@@ -38,7 +36,6 @@ pub enum Decided<'a> {
 impl fmt::Display for Decided<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole(command) => write!(f, "{}: {}", command.verb(), arrow(command)),
             Self::For(command, node) if command.leaving.len() > 1 => {
                 let count = command.leaving.len();
                 write!(f, "{}: [{node}] (part of {count}-node consolidation)", command.verb())
@@ -49,7 +46,8 @@ impl fmt::Display for Decided<'_> {
                 pools.sort();
                 pools.dedup();
                 let (reason, verb, saved) = (command.reason(), command.verb(), savings(command));
-                let pools = listed(&pools);
+                // The reference joins these, and only these, without a space.
+                let pools = pools.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
                 write!(f, "{reason}/{id}: {verb}: nodepools=[{pools}]: {} (savings: {saved})", arrow(command))
             }
         }

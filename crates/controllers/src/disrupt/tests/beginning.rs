@@ -229,3 +229,15 @@ async fn the_second_look_sees_the_world_as_it_is_when_its_turn_comes() {
     assert_eq!(next, Next::OnChange);
     assert!(stage.is_as_before("a"), "a pod has come");
 }
+
+#[test]
+fn of_each_replacement_the_log_names_the_kind_of_capacity_that_a_launch_would_take() {
+    use model::requirements::{Operator, Requirement};
+    let cases = [(vec!["spot", "on-demand"], "spot"), (vec!["on-demand", "reserved"], "reserved"), (vec![], "")];
+    for (allowed, named) in cases {
+        let mut planned = PlannedClaim::bare("general".into());
+        planned.requirements.add("karpenter.sh/capacity-type", Requirement::new(Operator::In, allowed));
+        let told = super::super::report::of_replacements(&[planned.clone(), planned]);
+        assert_eq!(told, json!([{"capacity-type": named}, {"capacity-type": named}]));
+    }
+}
