@@ -4,6 +4,8 @@
 //! the cluster was told or asked then, in order. Objects stand in it as they came over the wire; what has no wire form has a
 //! document here. Whoever tells a fresh memory the same in the same order has the same memory (`cluster::record`).
 
+mod disruption;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PodTemplateSpec, TopologySpreadConstraint};
@@ -14,6 +16,10 @@ use crate::Duration;
 use crate::catalog::{Allowed, Amounts, InstanceType, is_false};
 use crate::hash::fnv1a;
 use crate::labels::LabelRules;
+
+pub use disruption::{
+    Command, Disruption, DisruptionQuestion, Leaver, Method, Outcome, SecondLook, StaticCount, Staying, Worth,
+};
 
 /// The format. Whoever changes what a line means changes this.
 pub const VERSION: &str = "dovetail.dev/recording/v1alpha1";
@@ -231,6 +237,8 @@ pub struct BufferTemplate {
 #[serde(rename_all = "camelCase")]
 pub enum DecisionKind {
     Provisioning,
+    Disruption,
+    SecondLook,
 }
 
 /// What was decided, and on which question.
@@ -248,12 +256,16 @@ pub struct Decision {
 #[serde(rename_all = "camelCase")]
 pub enum Choice {
     Provisioning(Provisioning),
+    Disruption(Disruption),
+    SecondLook(Box<SecondLook>),
 }
 
 impl Choice {
     pub fn kind(&self) -> DecisionKind {
         match self {
             Self::Provisioning(_) => DecisionKind::Provisioning,
+            Self::Disruption(_) => DecisionKind::Disruption,
+            Self::SecondLook(_) => DecisionKind::SecondLook,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! Left out is what no decision depends on: how long pods have waited for their first decision, which is only measured.
 
 mod catalog;
+mod command;
 mod journal;
 mod plan;
 mod replay;
@@ -14,7 +15,11 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use api::record::{Choice, Decision, DecisionKind, Header, Origin, ProvisioningQuestion};
+pub use api::record::{
+    Choice, Decision, DecisionKind, Disruption, DisruptionQuestion, Header, Origin, Outcome, ProvisioningQuestion,
+    SecondLook, StaticCount, Staying,
+};
+pub use command::{read_command, read_pod, write_command};
 pub use journal::Journal;
 pub(crate) use journal::{gone, name, raw};
 pub use plan::provisioning;

@@ -11,6 +11,7 @@ mod finish;
 mod leftovers;
 mod look;
 mod queue;
+pub mod recorded;
 mod report;
 pub(crate) mod resume;
 mod start;
@@ -86,7 +87,7 @@ impl Disruption {
         Self { commands, queue, cloud: ctx.cloud.for_controller(Self::NAME), last: Mutex::default() }
     }
 
-    async fn pass(&self, ctx: &Ctx) -> Result<Next, ControllerError> {
+    async fn pass(&self, ctx: &Ctx, id: &TickId) -> Result<Next, ControllerError> {
         leftovers::repair(ctx, &self.commands).await;
         // Prices and stocks that change by themselves are asked for every minute, and what is new is in the mark.
         if let Some(next) = self.is_settled(ctx, &Mark::take(ctx, &self.commands)) {
@@ -95,8 +96,11 @@ impl Disruption {
         ctx.catalogs.refresh(ctx, &self.cloud).await;
         let turn = Turn::wait(&self.commands).await;
         let look = Look::take(ctx, &turn, None);
-        let (mark, began) = (look.mark(), Instant::now());
-        let decision: Decision = think(ctx, turn, look, decide).await?;
+        let (mark, began, question) = (look.mark(), Instant::now(), recorded::question(ctx, &look));
+        let decision: Decision = think(ctx, &turn, look, decide).await?;
+        // Before the turn ends: a recording ties a decision to the last look.
+        recorded::note_decision(ctx, id, question, &decision);
+        drop(turn);
         let took = began.elapsed();
         self.last().took = took;
         report::decided(ctx, &decision, took);
@@ -161,14 +165,14 @@ impl Controller for Disruption {
         Next::After(AT_THE_LATEST)
     }
 
-    async fn tick(&self, ctx: &Ctx, _key: &(), _id: &TickId) -> Result<Next, ControllerError> {
+    async fn tick(&self, ctx: &Ctx, _key: &(), id: &TickId) -> Result<Next, ControllerError> {
         if let Some(rest) = self.rest() {
             return Ok(Next::After(rest));
         }
         if let Some(away) = self.last().ended.map(|ended| ended.elapsed()).filter(|away| *away > ABNORMAL) {
             tracing::debug!("time-since" = format!("{} s", away.as_secs()), "abnormal time between runs");
         }
-        let end = self.pass(ctx).await;
+        let end = self.pass(ctx, id).await;
         self.last().ended = Some(Instant::now());
         end
     }

@@ -68,6 +68,7 @@ pub use claims::DECISION;
 use controller::Duties;
 pub use controller::{Controller, TickId};
 pub use ctx::Ctx;
+pub use disrupt::recorded;
 pub use disrupt::resume::REPLACES;
 pub use error::{ControllerError, Doing, Reaction};
 pub use metrics::Metrics;

@@ -38,6 +38,10 @@ impl EvictionCost {
         self.0
     }
 
+    pub fn from_parts(parts: i64) -> Self {
+        Self(parts)
+    }
+
     /// For people, metrics and scores.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / ONE as f64

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use cluster::record::{Choice, Decided, ProvisioningQuestion, provisioning};
+use controllers::recorded;
 use engine::solve::{Question, solve};
 
 /// What the same question is answered with today. Equal to the choice that was recorded, if nothing has changed since.
@@ -15,5 +16,7 @@ pub fn decide_again(decided: &Decided) -> Choice {
             let question = Question { effort: asked.effort, expects_more: asked.expects_more, ..Question::about(pods) };
             provisioning(asked_now, &solve(&batch.snapshot, &question, &AtomicBool::new(false)))
         }
+        Choice::Disruption(recorded) => recorded::decide_again(&decided.batch, recorded),
+        Choice::SecondLook(recorded) => recorded::look_again(&decided.batch, recorded),
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn write_amounts(amounts: &Resources) -> Amounts {
     amounts.amounts().map(|(resource, amount)| (resource.name().to_owned(), amount)).collect()
 }
 
-fn read_amounts(amounts: &Amounts) -> Resources {
+pub(super) fn read_amounts(amounts: &Amounts) -> Resources {
     let mut all = Resources::default();
     for (name, amount) in amounts {
         all.set(Resource::from_name(name), *amount);
@@ -82,7 +82,7 @@ pub(super) fn write_requirements(requirements: &Requirements) -> BTreeMap<String
     requirements.iter().map(|(key, requirement)| (key.to_string(), write_requirement(requirement))).collect()
 }
 
-fn read_requirements(requirements: &BTreeMap<String, Allowed>) -> Requirements {
+pub(super) fn read_requirements(requirements: &BTreeMap<String, Allowed>) -> Requirements {
     let mut all = Requirements::default();
     for (key, allowed) in requirements {
         all.add(key.as_str(), read_requirement(allowed));

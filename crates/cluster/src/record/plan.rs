@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::record::{self, Choice, Placement, Provisioning, ProvisioningQuestion};
-use model::ids::TypeName;
+use model::ids::{PodName, TypeName};
 use model::plan::{Plan, PlannedClaim, Target};
 
 use super::catalog::{write_amounts, write_requirements};
@@ -13,19 +13,12 @@ use super::catalog::{write_amounts, write_requirements};
 pub fn provisioning(question: ProvisioningQuestion, plan: &Plan) -> Choice {
     let mut lists = TypeLists::default();
     let claims = plan.claims.iter().map(|claim| write_claim(claim, &mut lists)).collect();
-    let placements = plan.placements.iter().map(|(pod, target)| {
-        let (node, claim) = match target {
-            Target::Node(node) => (Some(node.to_string()), None),
-            Target::Claim(number) => (None, Some(*number)),
-        };
-        Placement { pod: pod.to_string(), node, claim }
-    });
     let unplaced = plan
         .unplaced
         .iter()
         .map(|unplaced| record::Unplaced { pod: unplaced.pod.to_string(), why: unplaced.to_string() });
     let plan = record::Plan {
-        placements: placements.collect(),
+        placements: plan.placements.iter().map(write_placement).collect(),
         claims,
         unplaced: unplaced.collect(),
         type_lists: lists.in_order,
@@ -34,7 +27,15 @@ pub fn provisioning(question: ProvisioningQuestion, plan: &Plan) -> Choice {
     Choice::Provisioning(Provisioning { question, plan })
 }
 
-fn write_claim<'a>(claim: &'a PlannedClaim, lists: &mut TypeLists<'a>) -> record::PlannedClaim {
+pub(super) fn write_placement((pod, target): &(PodName, Target)) -> Placement {
+    let (node, claim) = match target {
+        Target::Node(node) => (Some(node.to_string()), None),
+        Target::Claim(number) => (None, Some(*number)),
+    };
+    Placement { pod: pod.to_string(), node, claim }
+}
+
+pub(super) fn write_claim<'a>(claim: &'a PlannedClaim, lists: &mut TypeLists<'a>) -> record::PlannedClaim {
     let labels = claim.labels.iter().map(|(key, value)| (key.to_string(), value.to_string()));
     record::PlannedClaim {
         pool: claim.pool.to_string(),
@@ -53,9 +54,9 @@ fn write_claim<'a>(claim: &'a PlannedClaim, lists: &mut TypeLists<'a>) -> record
 
 /// Lists of hundreds of types, which many claims share.
 #[derive(Default)]
-struct TypeLists<'a> {
+pub(super) struct TypeLists<'a> {
     places: BTreeMap<&'a [TypeName], usize>,
-    in_order: Vec<Vec<String>>,
+    pub(super) in_order: Vec<Vec<String>>,
 }
 
 impl<'a> TypeLists<'a> {

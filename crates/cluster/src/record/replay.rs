@@ -131,7 +131,7 @@ impl Replay {
             }
             Event::Disturbed => store.end_quiet(at),
             Event::Looked { to: None } => drop(store.expire(at)),
-            Event::Looked { to: Some(decision) } => drop(self.looks.insert(decision, store.batch(at))),
+            Event::Looked { to: Some(decision) } => drop(self.looks.insert(decision, store.batch_for(decision, at))),
             Event::Decided(decision) => {
                 let batch = self.looks.remove(&decision.choice.kind()).ok_or(Problem::NoLook)?;
                 return Ok(Some(Decided { at, decision, batch }));

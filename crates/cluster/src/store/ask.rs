@@ -80,9 +80,14 @@ pub struct PoolClaims {
 }
 
 impl Store {
-    /// Everything that a pass needs, all of one moment.
+    /// Everything that a pass of provisioning needs, all of one moment.
     pub fn batch(&mut self, now: Instant) -> Batch {
-        let snapshot = self.snapshot_to_decide(DecisionKind::Provisioning, now);
+        self.batch_for(DecisionKind::Provisioning, now)
+    }
+
+    /// The same for any decision.
+    pub fn batch_for(&mut self, decision: DecisionKind, now: Instant) -> Batch {
+        let snapshot = self.snapshot_to_decide(decision, now);
         let (pending, ignored) = self.provisionable(now).partition(|pod| pod.problems.is_empty());
         Batch {
             pending,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cluster::Store;
+use cluster::record::DecisionKind;
 use cluster::store::Batch;
 use engine::disrupt::{Rules, Scene, StaticCount};
 use model::disruption::Disruption;
@@ -32,12 +33,13 @@ impl<'c> Turn<'c> {
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) batch: Batch,
-    nominated: BTreeSet<NodeName>,
-    moved: BTreeMap<PodName, Instant>,
-    under_way: Vec<Arc<Disruption>>,
-    paused: BTreeMap<PoolName, Instant>,
-    static_pools: BTreeMap<PoolName, StaticCount>,
-    generation: (u64, u64),
+    pub(super) nominated: BTreeSet<NodeName>,
+    pub(super) moved: BTreeMap<PodName, Instant>,
+    pub(super) under_way: Vec<Arc<Disruption>>,
+    pub(super) paused: BTreeMap<PoolName, Instant>,
+    pub(super) static_pools: BTreeMap<PoolName, StaticCount>,
+    /// Of the store and of the commands.
+    pub(super) generation: (u64, u64),
 }
 
 /// What a look saw, as far as time alone does not change it.
@@ -59,7 +61,8 @@ impl Look {
         let (now, version) = (ctx.now(), commands.version());
         let (under_way, paused) = (commands.others(asking), commands.resting(now));
         let mut store = ctx.store();
-        let batch = store.batch(now);
+        let decision = if asking.is_some() { DecisionKind::SecondLook } else { DecisionKind::Disruption };
+        let batch = store.batch_for(decision, now);
         let nominated = nominated(&store, now);
         let (static_pools, generation) = (static_pools(&store), (store.generation(), version));
         let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown);
@@ -112,7 +115,7 @@ fn static_pools(store: &Store) -> BTreeMap<PoolName, StaticCount> {
     counts.collect()
 }
 
-fn rules(ctx: &Ctx) -> Rules {
+pub(super) fn rules(ctx: &Ctx) -> Rules {
     Rules {
         spot_to_spot: ctx.settings.gates.spot_to_spot_consolidation,
         payback: ctx.settings.consolidation_payback,
@@ -124,7 +127,7 @@ fn rules(ctx: &Ctx) -> Rules {
 /// Asks the engine about a look, beside the reactor.
 pub(super) async fn think<T: Send + 'static>(
     ctx: &Ctx,
-    _turn: Turn<'_>,
+    _turn: &Turn<'_>,
     look: Look,
     question: impl FnOnce(&Scene<'_>, &Rules) -> T + Send + 'static,
 ) -> Result<T, ControllerError> {

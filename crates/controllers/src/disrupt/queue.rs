@@ -9,7 +9,7 @@ use runtime::{Backoff, Next};
 
 use super::commands::{Command, Commands, Number, Stage, buying_pools};
 use super::look::{Look, Turn, think};
-use super::{finish, report, start};
+use super::{finish, recorded, report, start};
 use crate::controller::{Controller, TickId};
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
@@ -35,7 +35,10 @@ impl CommandQueue {
             let turn = Turn::wait(&self.commands).await;
             let look = Look::take(ctx, &turn, Some(number));
             let what = command.what.clone();
-            let validity = think(ctx, turn, look, move |scene, rules| still_holds(scene, rules, &what)).await?;
+            let question = recorded::question(ctx, &look);
+            let validity = think(ctx, &turn, look, move |scene, rules| still_holds(scene, rules, &what)).await?;
+            recorded::note_second_look(ctx, &command, question, &validity);
+            drop(turn);
             match validity {
                 Validity::Holds { command: what, dropped } => {
                     report::dropped(ctx, &command.what, &dropped);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cluster::record::{Decided, Journal, Origin, Replay};
+use cluster::record::{Choice, Decided, Journal, Origin, Replay};
 use model::snapshot::Snapshot;
 
 use super::*;
@@ -16,9 +16,10 @@ struct Recorded {
 
 /// A day that has some of everything: pods of several shapes come and go, a claim is deleted under them, volumes, budgets and
 /// daemons count, a pool changes, and something asks for what nobody sells.
-async fn story(seed: u64) -> Recorded {
+async fn story(beginning: Beginning) -> Recorded {
+    let seed = beginning.seed;
     let (text, live) = (Arc::new(Mutex::new(String::new())), Arc::new(Mutex::new(Vec::new())));
-    let mut world = World::new(beginning(seed)).unwrap();
+    let mut world = World::new(beginning).unwrap();
     let (lines, looks) = (text.clone(), live.clone());
     let journal = Journal::new(move |line| lines.lock().unwrap().push_str(line))
         .shown_to(move |snapshot| looks.lock().unwrap().push(Snapshot::clone(snapshot)));
@@ -92,13 +93,11 @@ fn follow(text: &str, mut see: impl FnMut(Decided)) {
 
 #[tokio::test(start_paused = true)]
 async fn every_decision_of_a_recording_can_be_made_again_on_the_same_snapshot() {
-    let Recorded { text, live } = story(3).await;
-    let mut live = live.into_iter();
+    let Recorded { text, live } = story(disrupting(3)).await;
     let (mut decisions, mut placed, mut refused, mut claims) = (0, 0, 0, 0);
+    let (mut commands, mut stay, mut under_way, mut held, mut rejected) = (0, 0, 0, 0, 0);
     follow(&text, |decided| {
-        // Some looks end without a decision because nobody waits.
-        let seen = live.by_ref().find(|seen| seen.now == decided.batch.snapshot.now).expect("it was looked at then");
-        assert_eq!(seen, *decided.batch.snapshot, "at {}", decided.at);
+        assert!(live.contains(&*decided.batch.snapshot), "it was seen so at {}", decided.at);
         let again = decide_again(&decided);
         assert_eq!(
             serde_json::to_string(&again).unwrap(),
@@ -106,18 +105,33 @@ async fn every_decision_of_a_recording_can_be_made_again_on_the_same_snapshot() 
             "at {}",
             decided.at
         );
-        let cluster::record::Choice::Provisioning(choice) = again;
-        decisions += 1;
-        placed += choice.plan.placements.len();
-        refused += choice.plan.unplaced.len();
-        claims += choice.plan.claims.len();
+        match again {
+            Choice::Provisioning(choice) => {
+                decisions += 1;
+                placed += choice.plan.placements.len();
+                refused += choice.plan.unplaced.len();
+                claims += choice.plan.claims.len();
+            }
+            Choice::Disruption(choice) => {
+                commands += choice.commands.len();
+                stay += choice.staying.len();
+                under_way += choice.question.under_way.len();
+            }
+            Choice::SecondLook(choice) if choice.outcome.rejection.is_none() => held += 1,
+            Choice::SecondLook(_) => rejected += 1,
+        }
     });
+    assert!(
+        commands >= 2 && stay >= 20 && under_way >= 2 && held >= 1,
+        "{commands} {stay} {under_way} {held} {rejected}"
+    );
     assert!(decisions >= 8 && placed >= 60 && refused >= 3 && claims >= 3, "{decisions} {placed} {refused} {claims}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_recordings_of_one_seed_are_equal_and_those_of_others_are_not() {
-    let (first, again, other) = (story(5).await, story(5).await, story(6).await);
+    let (first, again) = (story(disrupting(5)).await, story(disrupting(5)).await);
+    let other = story(disrupting(6)).await;
     assert_eq!(first.text, again.text);
     assert_ne!(first.text, other.text);
 }
