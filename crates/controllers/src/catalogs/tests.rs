@@ -45,7 +45,7 @@ async fn a_machine_whose_price_nobody_knows_is_counted_once() {
     assert!(world.counted("karpenter_nodepools_cost_tracker_errors_total{nodepool=\"a\"} 1"));
 }
 
-// 02/NO: what overlays make of a catalogue is worked out when one of the two changes, and not at every look.
+// What overlays make of a catalogue is worked out when one of the two changes, and not at every look.
 #[tokio::test(start_paused = true)]
 async fn overlays_are_laid_anew_only_when_something_has_changed() {
     let gates = Gates { node_overlay: true, ..Gates::default() };
