@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cluster::{Duty, Store};
-use engine::disrupt::{Decision, decide};
+use engine::disrupt::{Decision, decide_with};
 use provider::metered::Metered;
 use runtime::{Next, Queue};
 use tokio::time::Instant;
@@ -94,10 +94,10 @@ impl Disruption {
             return Ok(next);
         }
         ctx.catalogs.refresh(ctx, &self.cloud).await;
-        let turn = Turn::wait(&self.commands).await;
+        let mut turn = Turn::wait(&self.commands).await;
         let look = Look::take(ctx, &turn, None);
         let (mark, began, question) = (look.mark(), Instant::now(), recorded::question(ctx, &look));
-        let decision: Decision = think(ctx, &turn, look, decide).await?;
+        let decision: Decision = think(ctx, &mut turn, look, decide_with).await?;
         // Before the turn ends: a recording ties a decision to the last look.
         recorded::note_decision(ctx, id, question, &decision);
         drop(turn);

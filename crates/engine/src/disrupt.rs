@@ -23,6 +23,7 @@ mod validate;
 mod worth;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::disruption::{Disruption, Method, PoolScore, Stay, Staying};
@@ -31,11 +32,13 @@ use model::pod::Pod;
 use model::snapshot::Snapshot;
 use model::time::Instant;
 
+use crate::solve::Catalogue;
+
 pub use advance::{Advance, Failure, Flight, Replacement, advance, back_off, time_limit};
 pub use budgets::{Allowance, allowances};
 pub use candidates::{Candidate, Candidates, candidates};
 use deliberate::Deliberation;
-pub use validate::still_holds;
+pub use validate::{still_holds, still_holds_with};
 
 /// What is looked at.
 #[derive(Clone, Debug)]
@@ -167,7 +170,12 @@ impl Rejection {
 
 /// What is to be done now. Equal scenes give equal decisions, whatever the number of threads.
 pub fn decide(scene: &Scene<'_>, rules: &Rules) -> Decision {
-    let mut deliberation = Deliberation::new(scene, rules);
+    decide_with(&Arc::new(Catalogue::of(scene.snapshot)), scene, rules)
+}
+
+/// The same with a catalogue that was kept. One that no longer fits costs time, not truth.
+pub fn decide_with(catalogue: &Arc<Catalogue>, scene: &Scene<'_>, rules: &Rules) -> Decision {
+    let mut deliberation = Deliberation::new(scene, rules, catalogue);
     // Each method sees the world as the ones before it leave it. The order is that of `Method::ALL`.
     emptiness::remove_empty(&mut deliberation);
     drift::replace_static(&mut deliberation);

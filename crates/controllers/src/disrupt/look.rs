@@ -7,6 +7,7 @@ use cluster::Store;
 use cluster::record::DecisionKind;
 use cluster::store::Batch;
 use engine::disrupt::{Rules, Scene, StaticCount};
+use engine::solve::Catalogue;
 use model::disruption::Disruption;
 use model::ids::{NodeName, PodName, PoolName};
 use model::time::Instant;
@@ -21,12 +22,13 @@ use crate::error::{ControllerError, Doing};
 /// world that is gone.
 pub(super) struct Turn<'c> {
     commands: &'c Commands,
-    _held: MutexGuard<'c, ()>,
+    /// What was on sale at the last look.
+    kept: MutexGuard<'c, Option<Arc<Catalogue>>>,
 }
 
 impl<'c> Turn<'c> {
     pub(super) async fn wait(commands: &'c Commands) -> Self {
-        Self { commands, _held: commands.thinking.lock().await }
+        Self { commands, kept: commands.thinking.lock().await }
     }
 }
 
@@ -127,11 +129,17 @@ pub(super) fn rules(ctx: &Ctx) -> Rules {
 /// Asks the engine about a look, beside the reactor.
 pub(super) async fn think<T: Send + 'static>(
     ctx: &Ctx,
-    _turn: &Turn<'_>,
+    turn: &mut Turn<'_>,
     look: Look,
-    question: impl FnOnce(&Scene<'_>, &Rules) -> T + Send + 'static,
+    question: impl FnOnce(&Arc<Catalogue>, &Scene<'_>, &Rules) -> T + Send + 'static,
 ) -> Result<T, ControllerError> {
-    let (rules, cancel) = (rules(ctx), Cancel::default());
-    let answer = ctx.compute.run(&cancel, move |_| question(&look.scene(), &rules)).await;
-    answer.doing("deciding which nodes leave")
+    let (rules, cancel, last) = (rules(ctx), Cancel::default(), turn.kept.take());
+    let answer = ctx.compute.run(&cancel, move |_| {
+        let last = last.filter(|last| last.is_of(&look.batch.snapshot));
+        let catalogue = last.unwrap_or_else(|| Arc::new(Catalogue::of(&look.batch.snapshot)));
+        (question(&catalogue, &look.scene(), &rules), catalogue)
+    });
+    let (answer, catalogue) = answer.await.doing("deciding which nodes leave")?;
+    *turn.kept = Some(catalogue);
+    Ok(answer)
 }

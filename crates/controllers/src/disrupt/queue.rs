@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Duty;
-use engine::disrupt::{Validity, still_holds};
+use engine::disrupt::{Validity, still_holds_with};
 use runtime::{Backoff, Next};
 
 use super::commands::{Command, Commands, Number, Stage, buying_pools};
@@ -32,11 +32,14 @@ impl CommandQueue {
     /// A command that is ripe: it begins if it still holds.
     async fn begin(&self, ctx: &Ctx, number: Number, mut command: Command) -> Result<(), ControllerError> {
         if command.what.method.is_validated() {
-            let turn = Turn::wait(&self.commands).await;
+            let mut turn = Turn::wait(&self.commands).await;
             let look = Look::take(ctx, &turn, Some(number));
             let what = command.what.clone();
             let question = recorded::question(ctx, &look);
-            let validity = think(ctx, &turn, look, move |scene, rules| still_holds(scene, rules, &what)).await?;
+            let validity = think(ctx, &mut turn, look, move |catalogue, scene, rules| {
+                still_holds_with(catalogue, scene, rules, &what)
+            });
+            let validity = validity.await?;
             recorded::note_second_look(ctx, &command, question, &validity);
             drop(turn);
             match validity {

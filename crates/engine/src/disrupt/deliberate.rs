@@ -18,6 +18,7 @@ use super::imagine::{Arriving, Imagined};
 use super::score::{Totals, totals};
 use super::worth::{cost_pico, pays_back_after};
 use super::{Decision, Effort, Rules, Scene, replace};
+use crate::solve::Catalogue;
 
 pub(super) struct Deliberation<'s, 'a> {
     pub(super) scene: &'s Scene<'a>,
@@ -38,13 +39,13 @@ pub(super) struct Deliberation<'s, 'a> {
 }
 
 impl<'s, 'a> Deliberation<'s, 'a> {
-    pub(super) fn new(scene: &'s Scene<'a>, rules: &'s Rules) -> Self {
+    pub(super) fn new(scene: &'s Scene<'a>, rules: &'s Rules, catalogue: &Arc<Catalogue>) -> Self {
         let allowances = allowances(scene);
         let pods = pods_by_node(scene.snapshot);
         Self {
             scene,
             rules,
-            imagined: Imagined::new(scene),
+            imagined: Imagined::new(scene, catalogue),
             purse: Purse::new(&allowances),
             ledger: Ledger::new(scene),
             totals: totals(scene.snapshot, &pods),

@@ -64,10 +64,10 @@ pub(super) enum Taking {
 }
 
 impl Imagined {
-    pub(super) fn new(scene: &Scene<'_>) -> Self {
+    pub(super) fn new(scene: &Scene<'_>, catalogue: &Arc<Catalogue>) -> Self {
         let mut imagined = Self {
             snapshot: scene.snapshot.clone(),
-            catalogue: Arc::new(Catalogue::of(scene.snapshot)),
+            catalogue: catalogue.clone(),
             awaited: BTreeMap::new(),
             buffered: BTreeSet::new(),
             hoped_until: None,

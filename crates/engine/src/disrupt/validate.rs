@@ -1,6 +1,7 @@
 //! The second look at a command, when it has waited for a while: is it still right?
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use model::disruption::{Disruption, Method, Stay, Worth};
 use model::ids::{NodeName, PodName};
@@ -14,23 +15,34 @@ use super::imagine::{Arriving, Imagined, Taking};
 use super::replace::at_most;
 use super::worth::{cost_pico, least_saving};
 use super::{Dropped, Rejection, Rules, Scene, Validity};
+use crate::solve::Catalogue;
 
 /// Whether a command that was decided a while ago is still right. It must not be among those that are under way, or it is
 /// taken out of them.
 pub fn still_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption) -> Validity {
+    still_holds_with(&Arc::new(Catalogue::of(scene.snapshot)), scene, rules, command)
+}
+
+/// The same with a catalogue that was kept.
+pub fn still_holds_with(
+    catalogue: &Arc<Catalogue>,
+    scene: &Scene<'_>,
+    rules: &Rules,
+    command: &Disruption,
+) -> Validity {
     let mut scene = scene.clone();
     scene.under_way.retain(|other| !other.nodes().any(|node| command.nodes().any(|own| own == node)));
     match command.method {
-        Method::Emptiness => emptiness_holds(&scene, command),
-        _ => consolidation_holds(&scene, rules, command),
+        Method::Emptiness => emptiness_holds(&scene, command, catalogue),
+        _ => consolidation_holds(&scene, rules, command, catalogue),
     }
 }
 
 /// Empty nodes are dropped one by one; the others still go.
-fn emptiness_holds(scene: &Scene<'_>, command: &Disruption) -> Validity {
+fn emptiness_holds(scene: &Scene<'_>, command: &Disruption, catalogue: &Arc<Catalogue>) -> Validity {
     let found = candidates_of(scene, command);
     let mut purse = Purse::new(&allowances(scene));
-    let mut imagined = Imagined::new(scene);
+    let mut imagined = Imagined::new(scene, catalogue);
     let (mut left, mut dropped) = (command.clone(), Vec::new());
     left.leaving.clear();
     left.moves.clear();
@@ -69,7 +81,7 @@ fn emptiness_holds(scene: &Scene<'_>, command: &Disruption) -> Validity {
     Validity::Holds { command: left, dropped }
 }
 
-fn consolidation_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption) -> Validity {
+fn consolidation_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption, catalogue: &Arc<Catalogue>) -> Validity {
     let found = candidates_of(scene, command);
     let fails = |why: Rejection| Validity::Fails { why, stays: stays(&found, command) };
     let mut purse = Purse::new(&allowances(scene));
@@ -86,7 +98,7 @@ fn consolidation_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption) -
         }
         purse.take(&leaver.pool);
     }
-    if !prices_hold(scene, rules, command, &found) || !places_hold(scene, command) {
+    if !prices_hold(scene, rules, command, &found) || !places_hold(scene, command, catalogue) {
         return fails(Rejection::Scheduling);
     }
     Validity::Holds { command: command.clone(), dropped: Vec::new() }
@@ -120,8 +132,8 @@ fn prices_hold(scene: &Scene<'_>, rules: &Rules, command: &Disruption, found: &C
 }
 
 /// All pods find a place on what is there and on what was planned, and nothing more need be bought.
-fn places_hold(scene: &Scene<'_>, command: &Disruption) -> bool {
-    let mut imagined = Imagined::new(scene);
+fn places_hold(scene: &Scene<'_>, command: &Disruption, catalogue: &Arc<Catalogue>) -> bool {
+    let mut imagined = Imagined::new(scene, catalogue);
     let names: BTreeSet<NodeName> = command.nodes().cloned().collect();
     let pods: Vec<PodName> = names.iter().flat_map(|node| imagined.movable(node)).map(|pod| pod.name.clone()).collect();
     // The machines come first, with nobody on them; then everybody looks for a place.

@@ -93,7 +93,7 @@ fn follow(text: &str, mut see: impl FnMut(Decided)) {
 
 #[tokio::test(start_paused = true)]
 async fn every_decision_of_a_recording_can_be_made_again_on_the_same_snapshot() {
-    let Recorded { text, live } = story(disrupting(3)).await;
+    let Recorded { text, live } = story(beginning(3)).await;
     let (mut decisions, mut placed, mut refused, mut claims) = (0, 0, 0, 0);
     let (mut commands, mut stay, mut under_way, mut held, mut rejected) = (0, 0, 0, 0, 0);
     follow(&text, |decided| {
@@ -130,8 +130,8 @@ async fn every_decision_of_a_recording_can_be_made_again_on_the_same_snapshot() 
 
 #[tokio::test(start_paused = true)]
 async fn two_recordings_of_one_seed_are_equal_and_those_of_others_are_not() {
-    let (first, again) = (story(disrupting(5)).await, story(disrupting(5)).await);
-    let other = story(disrupting(6)).await;
+    let (first, again) = (story(beginning(5)).await, story(beginning(5)).await);
+    let other = story(beginning(6)).await;
     assert_eq!(first.text, again.text);
     assert_ne!(first.text, other.text);
 }
