@@ -24,8 +24,9 @@ use crate::solve::whatif::{self, Answer, WhatIf};
 const WINDOW: usize = 64;
 /// Lengths that are tried in every window.
 const COARSE: [usize; 4] = [2, 6, 18, 54];
-/// Where nothing up to this length comes near to gain, longer ones do not either: what machines gain by being shared is gained by
-/// so few already.
+/// So many windows, those of the nodes that waste most, are searched in all lengths. In the others longer groups are asked about only
+/// where one of up to this length comes near to gain.
+const WASTEFUL: usize = 8;
 const ENOUGH: usize = 18;
 /// A group that gains this part of what it costs is good enough, in hundredths; what more there is finds the next decision.
 const PLENTY: i64 = 10;
@@ -282,7 +283,7 @@ impl Searcher<'_, '_, '_, '_> {
             if window.len() < 2 {
                 break;
             }
-            found.extend(self.best_beginning(&window, start == 0));
+            found.extend(self.best_beginning(&window, start / WINDOW));
             start += WINDOW;
         }
         found
@@ -306,15 +307,15 @@ impl Searcher<'_, '_, '_, '_> {
         window
     }
 
-    fn best_beginning(&mut self, window: &[usize], is_thorough: bool) -> Option<Group> {
-        let lengths: Vec<usize> = match is_thorough && window.len() <= WINDOW / 2 {
+    fn best_beginning(&mut self, window: &[usize], number: usize) -> Option<Group> {
+        let lengths: Vec<usize> = match number == 0 && window.len() <= WINDOW / 2 {
             true => (2..=window.len()).collect(),
             false => COARSE.iter().map(|length| (*length).min(window.len())).collect(),
         };
         let mut best = Group { sources: Vec::new(), gain_pico: i64::MIN };
         let mut tried: Vec<usize> = Vec::new();
         for length in lengths {
-            if length > ENOUGH && !is_thorough && best.gain_pico == i64::MIN {
+            if length > ENOUGH && number >= WASTEFUL && best.gain_pico == i64::MIN {
                 break;
             }
             self.try_length(window, length, &mut best, &mut tried);
