@@ -11,9 +11,12 @@ use crate::apiserver::{ApiServer, At, Change};
 use crate::kinds::Kind;
 use crate::standin::StandIn;
 
-/// The pods that should be there now, each with its trace and its place therein.
+/// A pod's trace, and its place therein.
+type Origin = (Arc<Trace>, usize);
+
+/// The pods that should be there now.
 #[derive(Clone, Default)]
-pub(super) struct Present(Arc<Mutex<BTreeMap<At, (Arc<Trace>, usize)>>>);
+pub(super) struct Present(Arc<Mutex<BTreeMap<At, Origin>>>);
 
 impl Present {
     pub(super) fn comes(&self, at: At, trace: Arc<Trace>, pod: usize) {
@@ -24,7 +27,7 @@ impl Present {
         self.pods().remove(at);
     }
 
-    fn pods(&self) -> MutexGuard<'_, BTreeMap<At, (Arc<Trace>, usize)>> {
+    fn pods(&self) -> MutexGuard<'_, BTreeMap<At, Origin>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
