@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
 
 use crate::reference::{self, Module};
 use crate::{Cluster, Dovetail, account, dovetail};
@@ -18,7 +19,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Linux counts a process's time in these, whatever the kernel's own clock.
 const TICKS_PER_SECOND: u64 = 100;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Which {
     Dovetail,
     Reference,
@@ -41,6 +43,16 @@ pub struct Usage {
     pub peak_bytes: u64,
 }
 
+impl Which {
+    /// What runs when it is started.
+    pub fn binary(self) -> Result<PathBuf> {
+        match self {
+            Self::Dovetail => dovetail::binary(),
+            Self::Reference => reference_binary(),
+        }
+    }
+}
+
 impl Usage {
     pub(crate) fn of_process(id: u32) -> Result<Self> {
         let of_process = Path::new("/proc").join(id.to_string());
@@ -54,11 +66,16 @@ impl Autoscaler {
     /// Brings the autoscaler's definitions into the cluster, starts it with default flags, and returns when it is ready.
     /// Ours runs under its own role; the reference has none that is meant for kwok, and runs as administrator.
     pub fn start(cluster: &Cluster, which: Which) -> Result<Self> {
+        Self::start_with(cluster, which, &[])
+    }
+
+    /// As `start`, with further variables for it.
+    pub fn start_with(cluster: &Cluster, which: Which, variables: &[(&str, &str)]) -> Result<Self> {
         let (metrics_port, health_port) = (free_port()?, free_port()?);
         let mut command = match which {
             Which::Dovetail => {
                 Dovetail::apply_crds(cluster, "kwok")?;
-                let mut command = Command::new(dovetail::binary()?);
+                let mut command = Command::new(which.binary()?);
                 command
                     .args(["controller", "--provider", "kwok"])
                     .env("KUBECONFIG", account::controller_kubeconfig(cluster)?);
@@ -66,7 +83,7 @@ impl Autoscaler {
             }
             Which::Reference => {
                 apply_reference_definitions(cluster)?;
-                let mut command = Command::new(reference_binary()?);
+                let mut command = Command::new(which.binary()?);
                 command.env("KUBECONFIG", cluster.kubeconfig());
                 command
             }
@@ -81,6 +98,7 @@ impl Autoscaler {
                 ("METRICS_PORT", &metrics_port.to_string()),
                 ("HEALTH_PROBE_PORT", &health_port.to_string()),
             ])
+            .envs(variables.iter().copied())
             .env_remove("HTTPS_PROXY")
             .env_remove("https_proxy")
             .stdin(Stdio::null())

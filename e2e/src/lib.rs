@@ -10,7 +10,8 @@
 pub mod account;
 mod autoscaler;
 mod cluster;
-mod dovetail;
+pub mod consolidation;
+pub mod dovetail;
 pub mod live;
 pub mod reference;
 pub mod replica;
