@@ -10,11 +10,11 @@ PLAYGROUND := $(DOVETAIL_CACHE)/playground
 PLAY ?= simulate scenarios/eks-workshop.yaml
 SAY := @echo >&2
 
-.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt cluster cluster-down
-.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory just-bench-disrupt
+.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt bench-consolidation cluster cluster-down
+.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory just-bench-disrupt just-bench-consolidation
 
 help: ## what the targets are
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 21
 
 run: ## build dovetail and play scenarios/eks-workshop.yaml (PLAY takes another command line)
 check: ## the quick look: type check and tidy
@@ -28,7 +28,8 @@ bench-scenarios: ## how long the large scenarios take and what they cost (2 minu
 bench-live: ## only our controller beside the reference's, on real clusters (20 minutes)
 bench-memory: ## what our controller holds in memory with 5,000 nodes and 100,000 pods (10 minutes)
 bench-disrupt: ## one decision about which nodes leave, beside the reference's (10 minutes)
-run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt:
+bench-consolidation: ## how soon and how cheaply clusters come to rest, beside the reference (2 hours; goes on where it was stopped)
+run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt bench-consolidation:
 	@hack/claim-target.sh $(MAKE) just-$@
 
 just-run:
@@ -79,6 +80,14 @@ just-bench-live:
 	$(SAY) "measuring the controller beside the reference's on real clusters (about 15 minutes)"
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" DOVETAIL_REFERENCE="$$(hack/reference.sh)" && \
 		"$(CARGO_TARGET_DIR)/release/live" $(LIVE)
+
+# CONSOLIDATION takes further options, such as `--stories 500-to-50 --rounds 1`.
+just-bench-consolidation:
+	$(SAY) "building the optimised controller (about 5 minutes the first time)"
+	cargo build --quiet --locked --release --package cli --package e2e --bins
+	$(SAY) "measuring consolidation beside the reference's on real clusters (about 2 hours)"
+	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" DOVETAIL_REFERENCE="$$(hack/reference.sh)" && \
+		"$(CARGO_TARGET_DIR)/release/consolidation" $(CONSOLIDATION)
 
 just-bench-memory:
 	$(SAY) "building the optimised controller (about 5 minutes the first time)"

@@ -20,7 +20,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::Which;
-pub use measure::Run;
+pub use cheapest::Cheapest;
+use measure::Turn;
+pub use measure::{Bill, Run};
 pub use report::{Report, Row, Verdict};
 pub use story::Story;
 
@@ -56,18 +58,19 @@ fn order(round: usize) -> [Which; 2] {
 
 /// Plays everything that has not been played yet. `tell` hears of each run as it ends.
 pub fn play(contest: &Contest, mut tell: impl FnMut(&Run)) -> Result<Report> {
+    kept::make_folder(&contest.out)?;
     let mut runs = if contest.is_fresh { Vec::new() } else { kept::read(&contest.out)? };
     for story in &contest.stories {
         for round in 0..contest.rounds {
             for which in order(round).into_iter().filter(|which| contest.sides.contains(which)) {
                 let binary = kept::fingerprint(&which.binary()?)?;
-                let is_this = |run: &Run| (run.story, run.round, run.which) == (*story, round, which);
-                if runs.iter().any(|run| is_this(run) && run.binary == binary) {
+                let turn = Turn { story: *story, round, which };
+                if runs.iter().any(|run| turn.is_of(run) && run.binary == binary) {
                     continue;
                 }
-                let run = measure::run(*story, round, which, &contest.patience, binary)?;
+                let run = measure::run(turn, contest, binary)?;
                 tell(&run);
-                runs.retain(|run| !is_this(run));
+                runs.retain(|run| !turn.is_of(run));
                 runs.push(run);
                 kept::write(&contest.out, &Report::of(runs.clone(), Vec::new()))?;
             }

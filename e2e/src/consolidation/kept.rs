@@ -25,10 +25,12 @@ pub(super) fn read(path: &Path) -> Result<Vec<Run>> {
     Ok(kept.runs)
 }
 
+pub(super) fn make_folder(path: &Path) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
+}
+
 pub(super) fn write(path: &Path, report: &Report) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    }
     let text = serde_json::to_string_pretty(report).context("writing the results")?;
     fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::fragments::{Fragments, KINDS};
 use super::objects::{self, CONSOLIDATE_AFTER, POOL, WEB};
 use super::watching::Watched;
-use super::{Patience, Story};
+use super::{Contest, Patience, Story};
 use crate::dovetail::DISRUPTION;
 use crate::{Autoscaler, Cluster, Which, client};
 
@@ -58,13 +58,28 @@ impl Run {
     }
 }
 
-pub(super) fn run(story: Story, round: usize, which: Which, patience: &Patience, binary: String) -> Result<Run> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting")?;
-    let name = format!("{which:?} in round {round} of {story}");
-    runtime.block_on(measure(story, round, which, patience, binary)).context(name)
+/// Which run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) story: Story,
+    pub(super) round: usize,
+    pub(super) which: Which,
 }
 
-async fn measure(story: Story, round: usize, which: Which, patience: &Patience, binary: String) -> Result<Run> {
+impl Turn {
+    pub(super) fn is_of(self, run: &Run) -> bool {
+        (run.story, run.round, run.which) == (self.story, self.round, self.which)
+    }
+}
+
+pub(super) fn run(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting")?;
+    let Turn { story, round, which } = turn;
+    runtime.block_on(measure(turn, contest, binary)).with_context(|| format!("{which:?} in round {round} of {story}"))
+}
+
+async fn measure(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
+    let Turn { story, round, which } = turn;
     // Nodes must not be given up because a machine this busy is late with a heartbeat.
     let cluster = Cluster::start_with(&["--controller-manager-arg=--node-monitor-grace-period=300s"])?;
     let client = client(&cluster).await?;
@@ -79,11 +94,11 @@ async fn measure(story: Story, round: usize, which: Which, patience: &Patience, 
     let used = autoscaler.usage()?;
     let start = watched.begin();
     stage.turn(story)?;
-    let ending = watched.rest(pods, start, patience).await?;
-    if !ending.is_at_rest {
-        keep_log(story, round, which, &autoscaler.log())?;
-    }
+    let ending = watched.rest(pods, start, &contest.patience).await?;
     let usage = autoscaler.usage()?;
+    // The log goes with the cluster, and says why it took so long.
+    let log = contest.out.with_extension(format!("{story}-{round}-{which:?}.log").to_lowercase());
+    std::fs::write(&log, autoscaler.log()).with_context(|| format!("writing {}", log.display()))?;
     Ok(Run {
         story,
         round,
@@ -201,10 +216,4 @@ async fn settle(watched: &mut Watched, pods: usize) -> Result<()> {
     let ending = watched.rest(pods, Instant::now(), &SETTLED).await?;
     ensure!(ending.is_at_rest, "the cluster did not settle before the story began: {}", watched.describe());
     Ok(())
-}
-
-/// The log of a controller that did not come to rest says why; its cluster's folder goes with the cluster.
-fn keep_log(story: Story, round: usize, which: Which, log: &str) -> Result<()> {
-    let path = std::env::temp_dir().join(format!("{story}-{round}-{which:?}.log"));
-    std::fs::write(&path, log).with_context(|| format!("writing {}", path.display()))
 }

@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod crash;
+mod disruption;
 mod ec2;
 mod leader;
+mod leaving;
 mod pools;
 mod stage;
+mod workshop;
 
 use std::collections::BTreeSet;
 
