@@ -246,6 +246,7 @@ fn buffer() {
 }
 
 /// A quarter of the day; the file has all of it.
+// Spec 02, flaw 11: not every saving is worth every disturbance.
 #[test]
 fn steady_churn() {
     let mut text = text("steady-churn.yaml");

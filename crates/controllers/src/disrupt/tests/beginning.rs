@@ -88,6 +88,7 @@ async fn what_is_begun_is_counted_by_decision_reason_method_and_pool() {
 }
 
 // 02/QU8
+// Spec 02, flaws 3 and 4: nobody sleeps while a command waits, and there is more than one at a time.
 #[tokio::test(start_paused = true)]
 async fn commands_do_not_wait_for_each_other() {
     let stage = Stage::with(&["a", "b", "c"]).await;

@@ -203,6 +203,7 @@ async fn without_a_cut_machines_are_exchanged_or_all_is_as_before() {
     }
 }
 
+// Spec 02, flaw 8: what was begun is gone on with or undone.
 #[tokio::test(start_paused = true)]
 async fn a_power_cut_before_any_write_leaves_no_taint_and_nothing_half_made() {
     exchange_with_every_cut(Story::TwoForTwo, false).await;
