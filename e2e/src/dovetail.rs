@@ -7,15 +7,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::Cluster;
 
-/// What our controller needs beside the reference's defaults to take nodes away.
-pub const DISRUPTION: &str = "Disruption=true";
-
-/// The flag that switches on disruption and these features.
-pub fn gates(features: &[&str]) -> String {
-    let features = features.iter().map(|feature| format!(",{feature}=true"));
-    format!("--feature-gates={DISRUPTION}{}", features.collect::<String>())
-}
-
 /// The binary `dovetail` that was built beside the tests.
 pub struct Dovetail;
 

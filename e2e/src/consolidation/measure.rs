@@ -15,7 +15,6 @@ use super::fragments::{Fragments, KINDS};
 use super::objects::{self, CONSOLIDATE_AFTER, POOL, WEB};
 use super::watching::Watched;
 use super::{Contest, Patience, Story};
-use crate::dovetail::DISRUPTION;
 use crate::{Autoscaler, Cluster, Which, client};
 
 /// Before a story comes to its point nothing may come or go for so long.
@@ -83,9 +82,7 @@ async fn measure(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
     // Nodes must not be given up because a machine this busy is late with a heartbeat.
     let cluster = Cluster::start_with(&["--controller-manager-arg=--node-monitor-grace-period=300s"])?;
     let client = client(&cluster).await?;
-    let ours = [("FEATURE_GATES", DISRUPTION)];
-    let variables: &[(&str, &str)] = if which == Which::Dovetail { &ours } else { &[] };
-    let autoscaler = Autoscaler::start_with(&cluster, which, variables)?;
+    let autoscaler = Autoscaler::start(&cluster, which)?;
     let stage = Stage { cluster: &cluster, client: &client };
     stage.apply(&objects::class())?;
     let mut watched = Watched::new(&client).await?;

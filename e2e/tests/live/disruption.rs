@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use e2e::Replica;
-use e2e::dovetail::gates;
 use e2e::replica::wait_for;
 use serde_json::{Value, json};
 
@@ -26,7 +25,7 @@ struct Play<'a> {
 #[test]
 fn nodes_leave_on_purpose() {
     let stage = Stage::kwok();
-    let live = Replica::start(&stage.cluster, &[&gates(&["StaticCapacity", "CapacityBuffer"])]).unwrap();
+    let live = Replica::start(&stage.cluster, &["--feature-gates=StaticCapacity=true,CapacityBuffer=true"]).unwrap();
     let stories: [(&'static str, fn(&Play<'_>)); 9] = [
         ("empty", empty_nodes_leave_within_their_budget_and_not_while_it_is_closed),
         ("drifting", drifted_nodes_are_replaced_within_their_budget_and_not_while_it_is_closed),

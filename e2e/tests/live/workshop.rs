@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use e2e::dovetail::gates;
 use e2e::replica::wait_for;
 use e2e::{Cluster, Dovetail, Replica};
 use serde_json::{Value, json};
@@ -57,7 +56,7 @@ fn the_workshop_ends_with_one_small_node_that_is_renewed() {
         }
         stage.apply(&manifest);
     }
-    let live = Replica::start(&stage.cluster, &["--catalog", "ec2:us-west-2", &gates(&[])]).unwrap();
+    let live = Replica::start(&stage.cluster, &["--catalog", "ec2:us-west-2"]).unwrap();
     scale(&stage, 5);
     reaches(&stage, &live, 5, |_| true);
     scale(&stage, 12);
