@@ -63,7 +63,7 @@ async fn calls_are_measured_under_the_references_names_with_the_kind_of_their_er
         "Get kwok pool 0 -",
     ];
     assert_eq!(lines, expected.map(|line| format!("nodeclaim.lifecycle {line}")));
-    assert_eq!((cloud.name(), cloud.duties().len(), cloud.repair_policies().len()), ("kwok", 4, 2));
+    assert_eq!((cloud.name(), cloud.duties().len(), cloud.repair_policies().len()), ("kwok", 6, 2));
 }
 
 #[tokio::test(start_paused = true)]
