@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::pin::Pin;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use api::NodeClaim;
-use futures::stream::{self, Stream, StreamExt};
+use futures::stream::{self, LocalBoxStream, Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, Resource, ResourceExt};
@@ -24,7 +23,7 @@ const WATCH_SECONDS: u32 = 280;
 
 /// A cluster, as the watches tell it.
 pub(super) struct Watched {
-    changes: Pin<Box<dyn Stream<Item = Result<Change>>>>,
+    changes: LocalBoxStream<'static, Result<Change>>,
     claims: BTreeMap<String, Presence>,
     nodes: BTreeMap<String, (Presence, f64)>,
     pods: BTreeMap<String, Place>,
@@ -37,6 +36,7 @@ pub(super) struct Watched {
     claims_made: usize,
 }
 
+#[expect(clippy::large_enum_variant, reason = "one lives at a time")]
 enum Change {
     Claim(WatchEvent<NodeClaim>),
     Node(WatchEvent<Node>),
@@ -256,7 +256,7 @@ struct Following<K> {
     api: Api<K>,
     params: WatchParams,
     version: String,
-    events: Option<Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<K>>>>>>,
+    events: Option<LocalBoxStream<'static, kube::Result<WatchEvent<K>>>>,
 }
 
 impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + 'static> Following<K> {
