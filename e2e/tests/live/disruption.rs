@@ -22,11 +22,14 @@ struct Play<'a> {
     name: &'static str,
 }
 
+/// What it is called, and what happens in it.
+type Story = (&'static str, fn(&Play<'_>));
+
 #[test]
 fn nodes_leave_on_purpose() {
     let stage = Stage::kwok();
     let live = Replica::start(&stage.cluster, &["--feature-gates=StaticCapacity=true,CapacityBuffer=true"]).unwrap();
-    let stories: [(&'static str, fn(&Play<'_>)); 9] = [
+    let stories: [Story; 9] = [
         ("empty", empty_nodes_leave_within_their_budget_and_not_while_it_is_closed),
         ("drifting", drifted_nodes_are_replaced_within_their_budget_and_not_while_it_is_closed),
         ("unready", a_drifted_node_stays_while_its_replacement_does_not_become_ready),
