@@ -29,16 +29,11 @@ type Story = (&'static str, fn(&Play<'_>));
 fn nodes_leave_on_purpose() {
     let stage = Stage::kwok();
     let live = Replica::start(&stage.cluster, &["--feature-gates=StaticCapacity=true,CapacityBuffer=true"]).unwrap();
-    let stories: [Story; 9] = [
+    let stories: [Story; 4] = [
         ("empty", empty_nodes_leave_within_their_budget_and_not_while_it_is_closed),
-        ("drifting", drifted_nodes_are_replaced_within_their_budget_and_not_while_it_is_closed),
-        ("unready", a_drifted_node_stays_while_its_replacement_does_not_become_ready),
-        ("unborn", a_drifted_node_stays_while_its_replacement_does_not_register),
-        ("runaway-empty", |play| a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play, "WhenEmpty")),
-        ("runaway", |play| a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play, "WhenEmptyOrUnderutilized")),
+        ("runaway", a_pod_that_fits_nowhere_does_not_make_the_cluster_grow),
         ("static", a_drifted_static_pool_is_replaced_without_a_gap),
         ("buffer", a_buffer_is_used_refilled_renewed_and_removed),
-        ("guarded", a_budget_of_pods_keeps_a_node_until_it_is_lifted),
     ];
     let failed: Vec<&str> = thread::scope(|scope| {
         let spawned = stories.map(|(name, story)| {
@@ -130,78 +125,9 @@ fn empty_nodes_leave_within_their_budget_and_not_while_it_is_closed(play: &Play<
     assert_eq!(nodes.seen().most_leaving, 2, "as many as are allowed at a time, and no more");
 }
 
-// 02/E1
-fn drifted_nodes_are_replaced_within_their_budget_and_not_while_it_is_closed(play: &Play<'_>) {
-    let closed = json!([{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]);
-    play.pool(json!({"consolidateAfter": "Never", "budgets": closed}));
-    play.pods(4);
-    play.stage.rolled_out(play.name, play.live);
-    let nodes = play.nodes(4);
-    let old = names(&nodes.seen());
-    play.drift();
-    play.wait_for_claims(4, "Drifted");
-    play.stays(&nodes, |seen| names(seen) == old && seen.most_leaving == 0);
-    play.patch(json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}));
-    play.wait("all to be replaced", &nodes, |seen| seen.nodes.len() == 4 && names(seen).is_disjoint(&old));
-    let seen = nodes.seen();
-    assert_eq!((seen.most_leaving, seen.ever.len()), (1, 8), "one after the other, each by one: {seen:?}");
-    play.stage.rolled_out(play.name, play.live);
-}
-
-// 02/E2
-fn a_drifted_node_stays_while_its_replacement_does_not_become_ready(play: &Play<'_>) {
-    play.pool(json!({"consolidateAfter": "Never"}));
-    play.pods(1);
-    play.stage.rolled_out(play.name, play.live);
-    let nodes = play.nodes(1);
-    let old = names(&nodes.seen());
-    // Whoever takes this taint away has not been installed.
-    let taint = json!({"key": "example.com/not-yet", "effect": "NoSchedule"});
-    play.patch(json!({"spec": {"template": {"spec": {"startupTaints": [taint]}}}}));
-    play.wait("a replacement", &nodes, |seen| seen.nodes.len() == 2);
-    play.wait_for_claims(2, "Registered");
-    play.stays(&nodes, |seen| seen.nodes.len() == 2 && names(seen).is_superset(&old));
-    let selector = format!("--selector=app={}", play.name);
-    let pods = play.stage.items(&["pods", &selector]);
-    assert!(pods.iter().all(|pod| old.contains(pod["spec"]["nodeName"].as_str().unwrap_or_default())), "{pods:?}");
-    let new: Vec<String> = names(&nodes.seen()).difference(&old).cloned().collect();
-    play.stage.cluster.succeed(&["taint", "node", &new[0], "example.com/not-yet:NoSchedule-"]).unwrap();
-    play.wait("the old node to leave", &nodes, |seen| names(seen).iter().eq(&new));
-    play.stage.rolled_out(play.name, play.live);
-}
-
-// 02/E2
-fn a_drifted_node_stays_while_its_replacement_does_not_register(play: &Play<'_>) {
-    play.stage.apply(&json!({
-        "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "never"},
-        "spec": {"nodeRegistrationDelay": "1h"},
-    }));
-    play.pool(json!({"consolidateAfter": "Never"}));
-    play.pods(1);
-    play.stage.rolled_out(play.name, play.live);
-    let nodes = play.nodes(1);
-    let old = names(&nodes.seen());
-    let known: BTreeSet<String> = play.claims().iter().map(name).collect();
-    play.patch(json!({"spec": {"template": {"spec": {"nodeClassRef": {"name": "never"}}}}}));
-    play.wait_for_claims(2, "Launched");
-    play.stays(&nodes, |seen| names(seen) == old && seen.ever.len() == 1);
-    // It is given up: the node that was to leave takes pods again.
-    assert_eq!(nodes.seen().most_leaving, 1);
-    let unborn: Vec<String> = play.claims().iter().map(name).filter(|name| !known.contains(name)).collect();
-    play.stage.cluster.succeed(&["delete", "nodeclaim", &unborn[0], "--wait=false"]).unwrap();
-    play.wait("the old node to be open again", &nodes, |seen| !seen.nodes.values().any(|is_leaving| *is_leaving));
-    assert_eq!(names(&nodes.seen()), old);
-    // Nobody shall go on trying for as long as the other stories take.
-    play.stage.cluster.succeed(&["delete", "nodepool", play.name, "--wait=false"]).unwrap();
-}
-
-fn name(object: &Value) -> String {
-    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
-}
-
 // 02/E3
-fn a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play: &Play<'_>, policy: &str) {
-    play.pool(json!({"consolidationPolicy": policy, "consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}));
+fn a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play: &Play<'_>) {
+    play.pool(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}));
     let nodes = play.nodes(usize::MAX);
     play.pods(1);
     // Somebody closes every node as soon as it is there, so the pod that it was bought for never runs.
@@ -246,42 +172,6 @@ fn a_drifted_static_pool_is_replaced_without_a_gap(play: &Play<'_>) {
     assert_eq!((seen.most_at_once, seen.fewest_serving), (3, Some(2)), "the limit is three: {seen:?}");
     play.patch(json!({"spec": {"replicas": 1}}));
     play.wait("one to go", &nodes, |seen| seen.nodes.len() == 1);
-}
-
-// 02/E1
-fn a_budget_of_pods_keeps_a_node_until_it_is_lifted(play: &Play<'_>) {
-    // Two pods that fill a node each; then they need a tenth of one, and no longer two nodes.
-    play.stage.apply(&json!({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": play.name},
-        "spec": {"minAvailable": "100%", "selector": {"matchLabels": {"app": play.name}}},
-    }));
-    play.pool(json!({
-        "consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "2s", "budgets": [{"nodes": "0"}],
-    }));
-    let nodes = play.nodes(2);
-    play.pods(2);
-    play.stage.rolled_out(play.name, play.live);
-    let small = merged(
-        deployment(play.name, 2, json!({"cpu": "100m"})),
-        json!({"spec": {
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"spec": {"nodeSelector": {"karpenter.sh/nodepool": play.name}, "topologySpreadConstraints": [{
-                "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": {"app": play.name}},
-            }]}},
-        }}),
-    );
-    play.stage.apply(&small);
-    play.stage.rolled_out(play.name, play.live);
-    assert_eq!(nodes.seen().nodes.len(), 2, "one small pod on each");
-    nodes.begin();
-    play.patch(json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
-    play.stays(&nodes, |seen| seen.nodes.len() == 2 && seen.most_leaving == 0);
-    let blocked = format!("pdb prevents pod evictions (PodDisruptionBudget=[default/{}])", play.name);
-    play.stage.event("DisruptionBlocked", &blocked, play.live);
-    play.stage.cluster.succeed(&["delete", "pdb", play.name]).unwrap();
-    play.wait("both pods to share a node", &nodes, |seen| seen.nodes.len() == 1);
-    play.stage.rolled_out(play.name, play.live);
 }
 
 // 02/E9

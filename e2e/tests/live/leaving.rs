@@ -48,13 +48,6 @@ impl Nodes {
         self.lock().clone()
     }
 
-    /// Forgets what was before, but for what is there.
-    pub(crate) fn begin(&self) {
-        let mut seen = self.lock();
-        let nodes = std::mem::take(&mut seen.nodes);
-        *seen = Seen { ever: nodes.keys().cloned().collect(), nodes, ..Seen::default() };
-    }
-
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap()
     }

@@ -99,14 +99,7 @@ pub(super) fn new_object(kind: Kind, object: &Value) -> Vec<Cause> {
 /// What is settled at birth, of kinds that say it beside or in their spec.
 pub(super) fn fixed_members(kind: Kind, old: &Value, new: &Value) -> Vec<Cause> {
     let (immutable, forbidden): (&[&str], &[(&str, &str)]) = match kind {
-        Kind::StorageClass => (
-            &["volumeBindingMode"],
-            &[
-                ("parameters", "updates to parameters are forbidden."),
-                ("provisioner", "updates to provisioner are forbidden."),
-                ("reclaimPolicy", "updates to reclaimPolicy are forbidden."),
-            ],
-        ),
+        Kind::StorageClass => (&["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"], &[]),
         Kind::PriorityClass => (&["preemptionPolicy"], &[("value", "may not be changed in an update.")]),
         Kind::RuntimeClass => (&["handler"], &[]),
         Kind::VolumeAttachment => (&["spec"], &[]),
