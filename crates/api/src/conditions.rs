@@ -18,6 +18,8 @@ use serde_json::Value;
 use crate::schema;
 
 pub const READY: &str = "Ready";
+/// Says on a claim why somebody disrupts it.
+pub const DISRUPTION_REASON: &str = "DisruptionReason";
 
 const MOST_MESSAGE_BYTES: usize = 32768;
 

@@ -5,6 +5,9 @@
 
 use serde_json::{Map, Value};
 
+use std::collections::BTreeMap;
+
+use crate::nodeclaim::NodeClaim;
 use crate::nodepool::NodePoolSpec;
 
 /// Goes into `karpenter.sh/nodepool-hash-version`. Change it whenever the same pool would hash differently.
@@ -30,6 +33,30 @@ pub fn node_pool_hash(pool: &NodePoolSpec) -> String {
     }
     let canonical = canonical(template).unwrap_or_default();
     fnv1a(canonical.to_string().as_bytes()).to_string()
+}
+
+/// The hash of the template that a claim was made from, as far as the claim shows it: its spec, which nobody can change, and
+/// of labels and annotations those that the template names. It is the pool's own hash unless the template was changed since.
+///
+/// A label that the template no longer has cannot be told from one that somebody else gave the claim, so it does not count.
+pub fn node_claim_hash(claim: &NodeClaim, pool: &NodePoolSpec) -> String {
+    let mut shown = pool.clone();
+    let keep = |named: &mut BTreeMap<String, String>, held: Option<&BTreeMap<String, String>>| {
+        *named = std::mem::take(named)
+            .into_keys()
+            .filter_map(|key| held.and_then(|held| held.get_key_value(&key)))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+    };
+    let (metadata, spec) = (&mut shown.template.metadata, &mut shown.template.spec);
+    keep(&mut metadata.labels, claim.metadata.labels.as_ref());
+    keep(&mut metadata.annotations, claim.metadata.annotations.as_ref());
+    spec.taints = claim.spec.taints.clone();
+    spec.startup_taints = claim.spec.startup_taints.clone();
+    spec.node_class_ref = claim.spec.node_class_ref.clone();
+    spec.expire_after = claim.spec.expire_after.clone();
+    spec.termination_grace_period = claim.spec.termination_grace_period;
+    node_pool_hash(&shown)
 }
 
 /// The value without empty parts and with lists as sorted sets; `None` when nothing is left.
@@ -137,6 +164,51 @@ mod tests {
         assert_ne!(bare(json!({})), bare(json!({"gpu": ""})), "a label without a value is still a label");
         let empty_value = json!([{"key": "c", "value": "", "effect": "NoSchedule"}]);
         assert_eq!(hash_with("/template/spec/startupTaints", empty_value), original());
+    }
+
+    /// A claim as one would be made from the template.
+    fn claim() -> Value {
+        let template = pool()["template"].clone();
+        let mut metadata = template["metadata"].clone();
+        metadata["name"] = json!("a");
+        metadata["labels"]["kubernetes.io/arch"] = json!("amd64");
+        json!({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": metadata, "spec": template["spec"]})
+    }
+
+    fn shown_by(claim: Value) -> String {
+        node_claim_hash(&serde_json::from_value(claim).unwrap(), &serde_json::from_value(pool()).unwrap())
+    }
+
+    // Spec 02, flaw 30
+    #[test]
+    fn a_claim_shows_whether_the_template_is_what_it_was_made_from() {
+        assert_eq!(shown_by(claim()), original());
+        for (pointer, value) in [
+            ("/metadata/labels", json!({"team": "b"})),
+            ("/metadata/labels", json!({})),
+            ("/metadata/annotations", json!({"note": "y"})),
+            ("/spec/taints", json!([{"key": "a", "effect": "NoSchedule"}])),
+            ("/spec/startupTaints", json!([])),
+            ("/spec/expireAfter", json!("2h")),
+            ("/spec/terminationGracePeriod", json!("11m")),
+            ("/spec/nodeClassRef/name", json!("x")),
+        ] {
+            let mut changed = claim();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            assert_ne!(shown_by(changed), original(), "{pointer}");
+        }
+    }
+
+    // Spec 02, flaw 30
+    #[test]
+    fn what_others_wrote_on_a_claim_and_how_it_is_spelled_shows_nothing() {
+        let mut changed = claim();
+        changed["metadata"]["labels"]["mine"] = json!("x");
+        changed["metadata"]["annotations"]["karpenter.sh/nodepool-hash"] = json!("1");
+        changed["spec"]["expireAfter"] = json!("60m");
+        changed["spec"]["taints"].as_array_mut().unwrap().reverse();
+        changed["spec"]["requirements"] = json!([]);
+        assert_eq!(shown_by(changed), original());
     }
 
     #[test]

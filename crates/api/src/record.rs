@@ -18,7 +18,7 @@ use crate::hash::fnv1a;
 use crate::labels::LabelRules;
 
 pub use disruption::{
-    Command, Disruption, DisruptionQuestion, Leaver, Method, Outcome, SecondLook, StaticCount, Staying, Worth,
+    Command, Disruption, DisruptionQuestion, Leaver, Method, MovedPod, Outcome, SecondLook, StaticCount, Staying, Worth,
 };
 
 /// The format. Whoever changes what a line means changes this.
@@ -170,6 +170,11 @@ pub enum Event {
     },
     /// A pod was planned onto a machine.
     Nominated {
+        pod: Name,
+        place: String,
+    },
+    /// A pod of a node that leaves has a place to go to.
+    Promised {
         pod: Name,
         place: String,
     },

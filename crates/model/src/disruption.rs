@@ -15,8 +15,9 @@ use crate::instance::CapacityType;
 use crate::plan::{PlannedClaim, Target};
 use crate::pool::ConsolidationPolicy;
 use crate::price::Price;
+use crate::time::Instant;
 
-pub use stay::{Stay, StayEvent, Staying};
+pub use stay::{Stay, StayEvent, Staying, Unready};
 pub use text::Decided;
 
 /// One command: these nodes leave together, once what comes instead is there.
@@ -30,6 +31,26 @@ pub struct Disruption {
     /// static pool's drift has none, since its nodes take no part in placing.
     pub moves: Vec<(PodName, Target)>,
     pub worth: Worth,
+}
+
+/// That a pod stands in the place of one that we moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// When it came.
+    pub when: Instant,
+    /// How often whoever stood in its place has been moved by now.
+    pub times: u32,
+}
+
+impl Moved {
+    /// How often its rest is doubled, at most.
+    const MOST_DOUBLED: u32 = 6;
+
+    /// Until when it is left alone: every further move is followed by twice the rest. Decision 0066.
+    pub fn rests_until(self, first_rest: Duration) -> Instant {
+        let doubled = self.times.saturating_sub(1).min(Self::MOST_DOUBLED);
+        self.when.plus(first_rest.saturating_mul(1 << doubled))
+    }
 }
 
 /// A node that is to leave, as it was when that was decided.
@@ -90,10 +111,18 @@ pub struct Worth {
 pub struct PoolScore {
     pub pool: PoolName,
     pub policy: ConsolidationPolicy,
-    /// Shares in millionths; unknown totals have none, and approve of nothing.
-    pub savings: Option<i64>,
-    pub disruption: Option<i64>,
+    /// Unknown totals have no shares, and approve of nothing.
+    pub savings: Option<Share>,
+    pub disruption: Option<Share>,
     pub verdict: Verdict,
+}
+
+/// A part of a whole, exactly: in a pool of thousands of nodes the shares of one are small. It is rounded where it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub part: i128,
+    /// More than nothing.
+    pub whole: i128,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,14 +199,19 @@ impl Worth {
     }
 }
 
+impl Share {
+    pub fn fraction(self) -> f64 {
+        self.part as f64 / self.whole as f64
+    }
+}
+
 impl PoolScore {
-    /// The share of money by the share of peace, in millionths; `None` when it is beyond all bounds or unknown.
-    pub fn score(&self) -> Option<i64> {
+    /// The share of money by the share of peace; `None` when it is beyond all bounds or unknown.
+    pub fn score(&self) -> Option<f64> {
         let (savings, disruption) = (self.savings?, self.disruption?);
-        if savings <= 0 {
-            return Some(0);
+        if savings.part <= 0 {
+            return Some(0.0);
         }
-        let score = i128::from(savings) * 1_000_000 / i128::from(disruption.max(0)).max(1);
-        (disruption > 0).then(|| i64::try_from(score).unwrap_or(i64::MAX))
+        (disruption.part > 0).then(|| savings.fraction() / disruption.fraction())
     }
 }

@@ -78,6 +78,11 @@ impl Offering {
         if values.len() == 1 { values.iter().next() } else { None }
     }
 
+    /// Whether it gives other amounts than its type says.
+    pub fn has_own_amounts(&self) -> bool {
+        self.capacity_override.is_some() || self.overhead_override.is_some()
+    }
+
     pub fn capacity_type(&self) -> Option<CapacityType> {
         self.label(labels::CAPACITY_TYPE).and_then(|name| CapacityType::parse(name))
     }

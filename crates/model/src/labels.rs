@@ -18,6 +18,11 @@ pub const REGION: &str = "topology.kubernetes.io/region";
 pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
+/// An annotation that stops all voluntary disruption, whatever it says but `false`, and the namespace that bears it: the one
+/// that every cluster has. Decision 0070.
+pub const STOP_DISRUPTION: &str = "dovetail.sh/stop-disruption";
+pub const STOP_NAMESPACE: &str = "kube-system";
+
 const BASE: [&str; 8] = [NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD];
 
 /// Keys that every instance type answers for. On a machine that does not exist yet, such a key is open and not absent.

@@ -6,6 +6,7 @@
 //! Invariants: equal input gives equal output on every machine; `now` is always an argument; whatever can be iterated
 //! has a fixed order; text from outside is parsed once, and a refusal says what is wrong, where, and what would help.
 
+pub mod alike;
 pub mod budget;
 pub mod claim;
 pub mod cron;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::ids::{NodeName, PoolName};
 use crate::instance::InstanceType;
 use crate::labels::Labels;
+use crate::pod::DoNotDisrupt;
 use crate::requirements::Requirements;
 use crate::resources::Resources;
 use crate::taints::Taint;
@@ -41,8 +42,8 @@ pub struct Tenure {
     pub is_ready: bool,
     /// Whether the cloud has been asked to end it, so that it counts for nothing any more.
     pub is_ending: bool,
-    /// Whether an annotation of the Node keeps everybody from disrupting it.
-    pub do_not_disrupt: bool,
+    /// Whether an annotation of the Node keeps everybody from disrupting it, and for how long.
+    pub do_not_disrupt: DoNotDisrupt,
     /// When it became initialized.
     pub initialized: Option<Instant>,
     /// Since when it may be consolidated.
@@ -70,7 +71,7 @@ impl Tenure {
             claim,
             is_ready: true,
             is_ending: false,
-            do_not_disrupt: false,
+            do_not_disrupt: DoNotDisrupt::No,
             initialized: None,
             consolidatable: None,
             drifted: None,

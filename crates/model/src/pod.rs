@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::alike::Common;
 use crate::ids::{Namespace, NodeName, PodName, Uid};
 use crate::labels::Labels;
 use crate::requirements::Requirements;
@@ -17,12 +18,12 @@ use crate::why::PodProblem;
 pub struct Pod {
     pub name: PodName,
     pub uid: Uid,
-    pub labels: Labels,
+    pub labels: Common<Labels>,
     pub priority: i32,
     pub created: Instant,
     /// What the scheduler counts for it, its own place among the node's pods included.
     pub requests: Resources,
-    pub wants: Wants,
+    pub wants: Common<Wants>,
     pub life: Life,
     pub owner: Owner,
     /// The node that it runs on.
@@ -137,11 +138,11 @@ impl Pod {
         Self {
             name: PodName::new(namespace, name),
             uid: Uid::from(format!("{namespace}/{name}")),
-            labels: Labels::new(),
+            labels: Common::default(),
             priority: 0,
             created: Instant::from_unix_seconds(0),
             requests: requests.with("pods", 1),
-            wants: Wants::default(),
+            wants: Common::default(),
             life: Life::Active,
             owner: Owner::Other,
             node: None,
@@ -167,10 +168,25 @@ impl Pod {
     }
 
     pub fn is_protected(&self, now: Instant) -> bool {
-        match self.do_not_disrupt {
-            DoNotDisrupt::No => false,
-            DoNotDisrupt::Always => true,
-            DoNotDisrupt::Until(end) => now < end,
+        self.do_not_disrupt.holds(now)
+    }
+}
+
+impl DoNotDisrupt {
+    /// Whether it protects at this moment.
+    pub fn holds(self, now: Instant) -> bool {
+        match self {
+            Self::No => false,
+            Self::Always => true,
+            Self::Until(end) => now < end,
+        }
+    }
+
+    /// When it runs out, if it does.
+    pub fn until(self) -> Option<Instant> {
+        match self {
+            Self::Until(end) => Some(end),
+            Self::No | Self::Always => None,
         }
     }
 }

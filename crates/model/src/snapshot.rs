@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub pods: BTreeMap<PodName, Arc<Pod>>,
     pub daemons: BTreeMap<PodName, Arc<Daemon>>,
     pub disruption_budgets: Vec<Arc<PodBudget>>,
+    /// What the operator wrote when disruption was stopped in the whole cluster; nothing while it goes on.
+    pub stopped: Option<Arc<str>>,
 }
 
 /// What the operator chose for the whole process.
@@ -106,6 +108,7 @@ impl Snapshot {
             pods: BTreeMap::new(),
             daemons: BTreeMap::new(),
             disruption_budgets: Vec::new(),
+            stopped: None,
         }
     }
 }

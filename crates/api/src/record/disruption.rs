@@ -47,15 +47,26 @@ pub struct DisruptionQuestion {
     pub spot_to_spot: bool,
     pub payback: Duration,
     pub pod_move_cooldown: Duration,
+    /// How far ahead nodes were foreseen to settle. Recordings from before that was done do not say.
+    #[serde(default)]
+    pub foresight: Duration,
     /// Commands that wait for their second look, and those that are being carried out.
     pub under_way: Vec<Command>,
     /// Nodes that pods are about to come to.
     pub nominated: Vec<String>,
-    /// Pods that came in the place of some that were moved, and when.
-    pub moved: BTreeMap<String, String>,
+    /// Pods that came in the place of some that were moved.
+    pub moved: BTreeMap<String, MovedPod>,
     /// Pools that are left alone, and until when.
     pub paused: BTreeMap<String, String>,
     pub static_pools: BTreeMap<String, StaticCount>,
+}
+
+/// When a pod came, and how often whoever stood in its place had been moved by then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MovedPod {
+    pub when: String,
+    pub times: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,14 @@ pub enum Stay {
     Leaving,
     /// Pods are on their way to it.
     Nominated,
-    DoNotDisrupt,
+    /// Disruption is stopped in the whole cluster; what the operator wrote about it.
+    Stopped {
+        note: Arc<str>,
+    },
+    /// An annotation of the Node, for good or until then.
+    DoNotDisrupt {
+        until: Option<Instant>,
+    },
     NoPoolLabel,
     /// The pool is not there, or not ours, or offers nothing.
     NoPool(PoolName),
@@ -70,6 +77,8 @@ pub enum Stay {
         pool: PoolName,
         reason: Reason,
         allowed: u32,
+        /// Of those who use it up, how many only because they are not ready.
+        unready: u32,
         until: Option<Instant>,
     },
     /// Replacements in this pool failed; it is tried again later.
@@ -77,19 +86,17 @@ pub enum Stay {
         pool: PoolName,
         until: Instant,
     },
-    /// Somewhere a pod would stay without a place.
-    PodsLeft(Vec<Unplaced>),
-    /// The same, seen without looking for the cause: the first who finds no place, and how many more may not.
+    /// Pods would stay without a place, seen without looking for the cause: the first of them, and how many more may.
     NoRoom {
         pod: PodName,
         others: usize,
     },
     /// A drifted node's pods that would stay without a place.
     CannotMove(Vec<Unplaced>),
-    /// Pods would go to a node that is not ready for them; it is waited for.
-    Unready {
-        node: NodeName,
-    },
+    /// A pod would go to a machine that is not ready for it; it is waited for.
+    Unready(Unready),
+    /// The same for a pod of a drifted node.
+    CannotMoveYet(Unready),
     /// It would take so many new nodes, which cost this together and are no cheaper.
     TooManyReplacements {
         count: usize,
@@ -104,6 +111,11 @@ pub enum Stay {
     MinValues {
         text: Arc<str>,
     },
+    /// The plan holds only if the scheduler fills nodes as planned. It does not: it goes where most is left, this pod would be left
+    /// over, and a machine for it would cost what was to be saved.
+    TooTight {
+        pod: PodName,
+    },
     /// The saving would not pay for the disturbance in time.
     PaysBackLate {
         after: Duration,
@@ -113,12 +125,24 @@ pub enum Stay {
         pool: PoolName,
         score: i64,
     },
+    /// Others will have settled a moment later, and all of them are decided on together then.
+    OthersSettle {
+        until: Instant,
+    },
     /// Other moves were better and would collide with its own; it is looked at again.
     OthersFirst,
     /// The static pool must lose nodes first, or has no permission for one more.
     StaticPool(PoolName),
     /// Nothing asks for its end.
     Wanted,
+}
+
+/// A pod, and the machine that is not ready for it: its claim and its Node, as far as they are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unready {
+    pub pod: PodName,
+    pub claim: Option<NodeName>,
+    pub node: Option<NodeName>,
 }
 
 /// Why a node stays: what came first, and what would be easiest to lift.
@@ -144,22 +168,23 @@ impl Stay {
             | Self::NotInitialized
             | Self::Leaving
             | Self::Nominated
-            | Self::DoNotDisrupt
+            | Self::Stopped { .. }
+            | Self::DoNotDisrupt { .. }
             | Self::NoPoolLabel
             | Self::NoPool(_)
             | Self::PodDoNotDisrupt { .. }
             | Self::PodBudget { .. }
             | Self::SeveralPodBudgets { .. }
-            | Self::CannotMove(_) => Some(StayEvent::DisruptionBlocked),
+            | Self::CannotMove(_)
+            | Self::CannotMoveYet(_) => Some(StayEvent::DisruptionBlocked),
             Self::ConsolidationDisabled(_)
             | Self::OnlyWhenEmpty(_)
             | Self::BufferPods(_)
             | Self::UnknownType(_)
             | Self::NoTypeLabel
             | Self::MissingLabel(_)
-            | Self::PodsLeft(_)
             | Self::NoRoom { .. }
-            | Self::Unready { .. }
+            | Self::Unready(_)
             | Self::TooManyReplacements { .. }
             | Self::NotCheaper
             | Self::SpotToSpotDisabled
@@ -173,8 +198,10 @@ impl Stay {
             | Self::MovedLately { .. }
             | Self::Budget { .. }
             | Self::PoolPaused { .. }
+            | Self::TooTight { .. }
             | Self::PaysBackLate { .. }
             | Self::Score { .. }
+            | Self::OthersSettle { .. }
             | Self::OthersFirst
             | Self::StaticPool(_)
             | Self::Wanted => None,
@@ -184,10 +211,13 @@ impl Stay {
     /// When time alone lifts it, if it does and that is known.
     pub fn until(&self) -> Option<Instant> {
         match self {
-            Self::PodDoNotDisrupt { until, .. } | Self::NotConsolidatable { until } | Self::Budget { until, .. } => {
-                *until
+            Self::PodDoNotDisrupt { until, .. }
+            | Self::DoNotDisrupt { until }
+            | Self::NotConsolidatable { until }
+            | Self::Budget { until, .. } => *until,
+            Self::MovedLately { until, .. } | Self::PoolPaused { until, .. } | Self::OthersSettle { until } => {
+                Some(*until)
             }
-            Self::MovedLately { until, .. } | Self::PoolPaused { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -196,16 +226,21 @@ impl Stay {
     /// in one object, then what only another cluster would change.
     pub fn hardness(&self) -> u8 {
         match self {
-            Self::OthersFirst | Self::Nominated | Self::UnderWay | Self::PodBudgetInUse { .. } => 0,
-            Self::MovedLately { .. } | Self::PoolPaused { .. } | Self::Awaited { .. } | Self::Unready { .. } => 1,
-            Self::NotConsolidatable { .. } | Self::PodDoNotDisrupt { until: Some(_), .. } => 1,
+            Self::OthersFirst
+            | Self::OthersSettle { .. }
+            | Self::Nominated
+            | Self::UnderWay
+            | Self::PodBudgetInUse { .. } => 0,
+            Self::MovedLately { .. } | Self::PoolPaused { .. } | Self::Awaited { .. } | Self::Unready(_) => 1,
+            Self::NotConsolidatable { .. } | Self::PodDoNotDisrupt { until: Some(_), .. } | Self::CannotMoveYet(_) => 1,
             Self::Budget { until: Some(_), .. } | Self::NotInitialized | Self::Leaving => 1,
+            Self::DoNotDisrupt { until: Some(_) } => 1,
             Self::Budget { .. } | Self::PodBudget { is_for_good: false, .. } | Self::StaticPool(_) => 2,
-            Self::PodDoNotDisrupt { .. } | Self::DoNotDisrupt | Self::SeveralPodBudgets { .. } => 3,
-            Self::PodBudget { .. } | Self::BufferPods(_) => 3,
+            Self::PodDoNotDisrupt { .. } | Self::DoNotDisrupt { .. } | Self::SeveralPodBudgets { .. } => 3,
+            Self::PodBudget { .. } | Self::BufferPods(_) | Self::Stopped { .. } => 3,
             Self::ConsolidationDisabled(_) | Self::OnlyWhenEmpty(_) | Self::SpotToSpotDisabled => 4,
-            Self::PaysBackLate { .. } | Self::Score { .. } => 5,
-            Self::NoRoom { .. } | Self::PodsLeft(_) | Self::CannotMove(_) | Self::TooManyReplacements { .. } => 6,
+            Self::TooTight { .. } | Self::PaysBackLate { .. } | Self::Score { .. } => 5,
+            Self::NoRoom { .. } | Self::CannotMove(_) | Self::TooManyReplacements { .. } => 6,
             Self::NotCheaper | Self::SpotToSpotTooFew { .. } | Self::MinValues { .. } => 6,
             Self::NoPool(_) | Self::UnknownType(_) | Self::NoTypeLabel | Self::MissingLabel(_) => 7,
             Self::NoPoolLabel | Self::NoNode | Self::NotOurs | Self::Wanted => 8,

@@ -86,10 +86,23 @@ fn texts_of_events_begin_as_the_reference_begins_them() {
             closest_pool: None,
             general: vec![crate::why::Obstacle::NoPool],
         };
-        text(Stay::PodsLeft((0..count).map(unplaced).collect()))
+        text(Stay::CannotMove((0..count).map(unplaced).collect()))
     };
     assert!(left(1).starts_with("Not all pods would schedule, a/0 => "));
     assert!(left(7).ends_with(" and 2 other(s)") && left(7).contains("a/4 => ") && !left(7).contains("a/5"));
+    let unready = |claim: Option<&str>, node: Option<&str>| Unready {
+        pod: PodName::new("a", "b"),
+        claim: claim.map(Into::into),
+        node: node.map(Into::into),
+    };
+    let both = unready(Some("c"), Some("n"));
+    let says = "Not all pods would schedule, a/b => would schedule against uninitialized nodeclaim/c, node/n";
+    assert_eq!([Stay::Unready(both.clone()), Stay::CannotMoveYet(both.clone())].map(text), [says; 2]);
+    assert_eq!(
+        [Stay::Unready(both.clone()), Stay::CannotMoveYet(both)].map(|stay| stay.event().unwrap()),
+        [StayEvent::Unconsolidatable, StayEvent::DisruptionBlocked]
+    );
+    assert!(text(Stay::Unready(unready(Some("c"), None))).ends_with(" uninitialized nodeclaim/c"));
     assert_eq!([Stay::Wanted, Stay::UnderWay, Stay::OthersFirst].map(|stay| stay.event_text()), [None, None, None]);
 }
 
@@ -97,13 +110,13 @@ fn texts_of_events_begin_as_the_reference_begins_them() {
 fn what_time_lifts_says_when_and_is_easier_than_what_somebody_must_change() {
     let until = Instant::from_unix_seconds(9);
     let passing = Stay::MovedLately { pod: PodName::new("a", "b"), until };
-    let budget = |until| Stay::Budget { pool: "p".into(), reason: Reason::Empty, allowed: 0, until };
+    let budget = |until| Stay::Budget { pool: "p".into(), reason: Reason::Empty, allowed: 0, unready: 0, until };
     assert_eq!(
         (passing.until(), budget(Some(until)).until(), Stay::NotCheaper.until()),
         (Some(until), Some(until), None)
     );
-    let order =
-        [passing, budget(None), Stay::DoNotDisrupt, Stay::NotCheaper, Stay::NotOurs].map(|stay| stay.hardness());
+    let order = [passing, budget(None), Stay::DoNotDisrupt { until: None }, Stay::NotCheaper, Stay::NotOurs]
+        .map(|stay| stay.hardness());
     assert!(order.is_sorted() && order[0] < order[4], "{order:?}");
 }
 
@@ -113,12 +126,18 @@ fn an_approval_says_its_score_and_shares() {
     let score = PoolScore {
         pool: "p".into(),
         policy: ConsolidationPolicy::Balanced,
-        savings: Some(125_000),
-        disruption: Some(37_500),
+        savings: Some(Share { part: 125, whole: 1000 }),
+        disruption: Some(Share { part: 375, whole: 10_000 }),
         verdict: Verdict::Approved,
     };
     assert_eq!(score.approved_event(), "score 3.33 >= threshold 0.50 (k: 2, savings 12.5%, disruption 3.8%)");
-    let free = PoolScore { disruption: Some(0), ..score.clone() };
+    let free = PoolScore { disruption: Some(Share { part: 0, whole: 9 }), ..score.clone() };
     assert_eq!(free.score(), None);
-    assert_eq!(PoolScore { savings: Some(-5), ..score }.score(), Some(0));
+    assert_eq!(PoolScore { savings: Some(Share { part: -5, whole: 9 }), ..score.clone() }.score(), Some(0.0));
+    // A third of a millionth of the money for a millionth of the peace.
+    let [savings, disruption] = [3_000_000, 1_000_000].map(|whole| Some(Share { part: 1, whole }));
+    let small = PoolScore { savings, disruption, ..score };
+    assert!((small.score().unwrap() - 1.0 / 3.0).abs() < 1e-9, "{:?}", small.score());
+    let rejected = Stay::Score { pool: "p".into(), score: 499_999 };
+    assert_eq!(rejected.to_string(), "pool p scores the saving 0.49, less than 0.50");
 }

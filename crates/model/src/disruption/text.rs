@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{Disruption, Method, PoolScore, Stay, StayEvent, Verb};
+use super::{Disruption, Method, PoolScore, Share, Stay, StayEvent, Unready, Verb};
 use crate::ids::{NodeName, PodName, PoolName};
-use crate::labels::NODE_POOL;
+use crate::labels::{NODE_POOL, STOP_DISRUPTION, STOP_NAMESPACE};
 
 /// More pods than this are counted and not named.
 const MOST_NAMED: usize = 5;
@@ -78,7 +78,7 @@ impl Disruption {
         format!("Consolidation candidate: {} (savings: {})", Decided::For(self, node), savings(self))
     }
 
-    /// What each of its nodes is told when it is dropped; the class is `churn`, `budget`, `scheduling` or `unknown`.
+    /// What each of its nodes is told when it is dropped; the class is `churn`, `budget` or `scheduling`.
     pub fn rejected_event(&self, node: &NodeName, class: &str) -> String {
         format!("Consolidation rejected: {}, reason: {class} (savings: {})", Decided::For(self, node), savings(self))
     }
@@ -104,8 +104,8 @@ impl Disruption {
 impl PoolScore {
     /// What is said of a command that a Balanced pool approves of.
     pub fn approved_event(&self) -> String {
-        let percent = |share: Option<i64>| share.unwrap_or(0) as f64 / 1e4;
-        let score = self.score().map_or_else(|| "+Inf".to_owned(), |score| format!("{:.2}", score as f64 / 1e6));
+        let percent = |share: Option<Share>| share.map_or(0.0, Share::fraction) * 100.0;
+        let score = self.score().map_or_else(|| "+Inf".to_owned(), |score| format!("{score:.2}"));
         format!(
             "score {score} >= threshold 0.50 (k: 2, savings {:.1}%, disruption {:.1}%)",
             percent(self.savings),
@@ -138,7 +138,7 @@ impl fmt::Display for Stay {
             Self::NotInitialized => f.write_str("node isn't initialized"),
             Self::Leaving => f.write_str("node is deleting or marked for deletion"),
             Self::Nominated => f.write_str("node is nominated for a pending pod"),
-            Self::DoNotDisrupt => {
+            Self::DoNotDisrupt { .. } => {
                 f.write_str("disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation")
             }
             Self::NoPoolLabel => write!(f, "node doesn't have required label (label={NODE_POOL})"),
@@ -163,7 +163,7 @@ impl fmt::Display for Stay {
             Self::UnknownType(name) => write!(f, "Instance Type \"{name}\" not found"),
             Self::NoTypeLabel => f.write_str("Instance Type \"\" not found"),
             Self::MissingLabel(label) => write!(f, "Node does not have label \"{label}\""),
-            Self::PodsLeft(pods) | Self::CannotMove(pods) => {
+            Self::CannotMove(pods) => {
                 let named = pods.iter().take(MOST_NAMED).map(|left| format!("{} => {left}", left.pod));
                 write!(f, "Not all pods would schedule, {}", named.collect::<Vec<_>>().join(" "))?;
                 match pods.len().saturating_sub(MOST_NAMED) {
@@ -175,8 +175,8 @@ impl fmt::Display for Stay {
                 write!(f, "Not all pods would schedule, {pod} => no node and no new machine takes it")?;
                 if *others == 0 { Ok(()) } else { write!(f, " and {others} other(s)") }
             }
-            Self::Unready { node } => {
-                write!(f, "Not all pods would schedule, would schedule against uninitialized node/{node}")
+            Self::Unready(unready) | Self::CannotMoveYet(unready) => {
+                write!(f, "Not all pods would schedule, {unready}")
             }
             Self::TooManyReplacements { count, .. } => write!(f, "Can't remove without creating {count} candidates"),
             Self::NotCheaper => f.write_str("Can't replace with a cheaper node"),
@@ -194,6 +194,14 @@ impl fmt::Display for Stay {
     }
 }
 
+impl fmt::Display for Unready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let claim = self.claim.iter().map(|name| format!("nodeclaim/{name}"));
+        let machine: Vec<String> = claim.chain(self.node.iter().map(|name| format!("node/{name}"))).collect();
+        write!(f, "{} => would schedule against uninitialized {}", self.pod, machine.join(", "))
+    }
+}
+
 impl Stay {
     /// What the reference has no words for.
     fn own_text(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -205,18 +213,35 @@ impl Stay {
             }
             Self::NotConsolidatable { until: None } => f.write_str("it is not marked Consolidatable"),
             Self::MovedLately { pod, until } => write!(f, "pod {pod} was just moved and is left alone until {until}"),
-            Self::Budget { pool, reason, allowed, until } => {
+            Self::Stopped { note } => {
+                let (key, namespace) = (STOP_DISRUPTION, STOP_NAMESPACE);
+                write!(f, "disruption is stopped by the annotation \"{key}: {note}\" of namespace {namespace}")
+            }
+            Self::Budget { pool, reason, allowed, unready, until } => {
                 write!(f, "pool {pool} lets {allowed} nodes go at once for {reason}, and none more now")?;
+                match unready {
+                    0 => {}
+                    1 => write!(f, "; 1 node that is not ready counts as going")?,
+                    _ => write!(f, "; {unready} nodes that are not ready count as going")?,
+                }
                 until.iter().try_for_each(|until| write!(f, "; until {until}"))
             }
             Self::PoolPaused { pool, until } => {
                 write!(f, "replacements in pool {pool} failed; it is tried again at {until}")
             }
+            Self::TooTight { pod } => {
+                write!(f, "pods would only just fit, and {pod} would find no place if the scheduler spreads them")
+            }
             Self::PaysBackLate { after } => {
                 write!(f, "what it saves would pay for the disturbance only after {}s", after.as_secs())
             }
             Self::Score { pool, score } => {
-                write!(f, "pool {pool} scores the saving {:.2}, less than 0.50", *score as f64 / 1e6)
+                // Cut off, so that nothing less than a half looks like one.
+                let (whole, hundredths) = (score / 1_000_000, score / 10_000 % 100);
+                write!(f, "pool {pool} scores the saving {whole}.{hundredths:02}, less than 0.50")
+            }
+            Self::OthersSettle { until } => {
+                write!(f, "nodes that are settled a moment later are decided on together with it at {until}")
             }
             Self::OthersFirst => f.write_str("other moves are better and come first"),
             Self::StaticPool(pool) => write!(f, "pool {pool} has no place for a replacement now"),
