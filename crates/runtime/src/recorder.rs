@@ -122,11 +122,19 @@ struct State {
     buckets: BTreeMap<Cow<'static, str>, TokenBucket>,
 }
 
-/// What was said a moment ago, until when it is not said again.
+/// What was said a moment ago, until when nothing is said again under the same values.
 #[derive(Default)]
 struct Silenced {
-    until: BTreeMap<String, Instant>,
+    said: BTreeMap<String, String>,
     by_end: BTreeSet<(Instant, String)>,
+}
+
+/// Whether something may be said now.
+enum Admission {
+    New,
+    Repeats,
+    /// It says something else than what was said a moment ago.
+    TooSoon,
 }
 
 impl Recorder {
@@ -138,14 +146,24 @@ impl Recorder {
     }
 
     pub fn publish(&self, note: Note) {
+        drop(self.try_publish(note));
+    }
+
+    /// Publishes a note, or gives it back if something else was said under its values a moment ago. As long as it is true it
+    /// may be tried again; otherwise people would go on reading what is true no longer.
+    pub fn try_publish(&self, note: Note) -> Option<Note> {
         let mut state = self.lock();
-        if !note.dedupe.is_empty() && !state.silenced.admit(note.dedupe_key(), note.dedupe_for) {
-            return;
+        if !note.dedupe.is_empty() {
+            match state.silenced.admit(note.dedupe_key(), &note.message, note.dedupe_for) {
+                Admission::New => {}
+                Admission::Repeats => return None,
+                Admission::TooSoon => return Some(note),
+            }
         }
         if let Some(rate) = note.rate {
             let bucket = state.buckets.entry(note.reason.clone()).or_insert_with(|| TokenBucket::new(rate));
             if !bucket.try_take() {
-                return;
+                return None;
             }
         }
         if state.queued.len() == QUEUED_MAX {
@@ -155,6 +173,7 @@ impl Recorder {
         state.queued.push_back((note, self.shared.clock.now()));
         drop(state);
         self.shared.published.notify_one();
+        None
     }
 
     /// How many notes were thrown away because too many were waiting.
@@ -246,20 +265,20 @@ impl Recorder {
 }
 
 impl Silenced {
-    /// Whether it may be said now. If so, it may not for a while.
-    fn admit(&mut self, key: String, time: Duration) -> bool {
+    /// Whether it may be said now. If so, it and all else under its key may not for a while.
+    fn admit(&mut self, key: String, message: &str, time: Duration) -> Admission {
         let now = Instant::now();
-        while self.by_end.first().is_some_and(|(end, _)| *end <= now) || self.until.len() >= DEDUPED_MAX {
+        while self.by_end.first().is_some_and(|(end, _)| *end <= now) || self.said.len() >= DEDUPED_MAX {
             let Some((_, old)) = self.by_end.pop_first() else { break };
-            self.until.remove(&old);
+            self.said.remove(&old);
         }
-        let Some(end) = now.checked_add(time) else { return false };
-        if self.until.contains_key(&key) {
-            return false;
+        if let Some(said) = self.said.get(&key) {
+            return if said == message { Admission::Repeats } else { Admission::TooSoon };
         }
+        let Some(end) = now.checked_add(time) else { return Admission::Repeats };
         self.by_end.insert((end, key.clone()));
-        self.until.insert(key, end);
-        true
+        self.said.insert(key, message.to_owned());
+        Admission::New
     }
 }
 

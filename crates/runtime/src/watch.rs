@@ -1,7 +1,8 @@
 //! All objects of one kind, and then every change to them, for ever.
 //!
-//! The list is read in pages and each object is handed to a closure as the bytes that came over the wire, so the caller
-//! keeps what it needs and nobody holds the whole list. One object that cannot be read is reported and stops nothing.
+//! The list is read in pages and each object is handed to a closure as the bytes that came over the wire, when its turn comes
+//! and no sooner: the caller keeps what it needs, nobody holds the whole list, and what is kept for long does not lie in memory
+//! between the ruins of a page. One object that cannot be read is reported and stops nothing.
 //!
 //! ```text
 //!              ┌────────────── 410: too old, begin again ─────────────┐
@@ -14,6 +15,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt::Display;
+use std::ops::Range;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -136,6 +138,7 @@ where
         state: State::Start { page_size: Some(settings.page_size) },
         is_absent: false,
         ready: VecDeque::new(),
+        page: Vec::new(),
     };
     stream::unfold(watch, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
 }
@@ -151,8 +154,16 @@ struct Watch<T, D> {
     state: State,
     /// The absence was said already.
     is_absent: bool,
-    /// Events that are due, at most those of one page.
-    ready: VecDeque<Event<T>>,
+    /// Events that are due.
+    ready: VecDeque<Due<T>>,
+    /// The page that is being handed out. Its room is used again for the next one.
+    page: Vec<u8>,
+}
+
+enum Due<T> {
+    Event(Event<T>),
+    /// An object of the page, not decoded yet.
+    Item(Range<usize>),
 }
 
 enum State {
@@ -253,8 +264,10 @@ where
 {
     async fn next(&mut self) -> Event<T> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return event;
+            match self.ready.pop_front() {
+                Some(Due::Event(event)) => return event,
+                Some(Due::Item(place)) => return self.decode_item(place),
+                None => {}
             }
             let state = std::mem::replace(&mut self.state, State::Start { page_size: Some(self.settings.page_size) });
             let step = match state {
@@ -296,7 +309,7 @@ where
                 self.state = State::Absent;
                 if !self.is_absent {
                     self.is_absent = true;
-                    self.ready.push_back(Event::Absent);
+                    self.ready.push_back(Due::Event(Event::Absent));
                 }
             }
         }
@@ -329,24 +342,37 @@ where
             }
             Err(error) => return Err(again(with_causes(&error))),
         };
-        let mut text = Vec::new();
-        let read = tokio::time::timeout(PAGE_TIMEOUT, answer.read_to_end(&mut text)).await;
+        let text = &mut self.page;
+        text.clear();
+        let read = tokio::time::timeout(PAGE_TIMEOUT, answer.read_to_end(text)).await;
         read.unwrap_or_else(|late| Err(late.into())).map_err(|error| again(with_causes(&error)))?;
-        let page: Page<'_> = serde_json::from_slice(&text).map_err(|error| again(error.to_string()))?;
+        let page: Page<'_> = serde_json::from_slice(text).map_err(|error| again(error.to_string()))?;
         self.retry.succeeded();
         self.is_absent = false;
         if is_first {
-            self.ready.push_back(Event::Restarted);
+            self.ready.push_back(Due::Event(Event::Restarted));
         }
-        for item in page.items.unwrap_or_default() {
-            let event = self.applied(item, ObjectHead::of(item));
-            self.ready.push_back(event);
-        }
+        let items = page.items.unwrap_or_default();
+        self.ready.extend(items.into_iter().map(|item| Due::Item(place_in(text, item.get()))));
         if !page.metadata.continue_token.is_empty() {
             return Ok(State::Paging { page_size, token: page.metadata.continue_token });
         }
-        self.ready.push_back(Event::Listed);
+        self.ready.push_back(Due::Event(Event::Listed));
         Ok(State::At { version: page.metadata.resource_version })
+    }
+
+    fn decode_item(&mut self, place: Range<usize>) -> Event<T> {
+        let item = self.page.get(place).unwrap_or_default();
+        let event = match serde_json::from_slice::<&RawValue>(item) {
+            Ok(item) => applied(&mut self.decode, item, ObjectHead::of(item)),
+            Err(error) => Event::Undecodable { id: ObjectId::default(), error: error.to_string() },
+        };
+        if !self.ready.iter().any(|due| matches!(due, Due::Item(_))) && !matches!(self.state, State::Paging { .. }) {
+            // It was the last one of the list. There may be no other list for days.
+            self.page = Vec::new();
+            self.ready.shrink_to_fit();
+        }
+        event
     }
 
     async fn open(&mut self, version: String) -> Result<State, Setback> {
@@ -417,22 +443,32 @@ where
         let is_change = !matches!(change.kind, ChangeKind::Bookmark);
         match change.kind {
             ChangeKind::Added | ChangeKind::Modified => {
-                let event = self.applied(change.object, head);
-                self.ready.push_back(event);
+                let event = applied(&mut self.decode, change.object, head);
+                self.ready.push_back(Due::Event(event));
             }
-            ChangeKind::Deleted => self.ready.push_back(Event::Deleted(head.into())),
+            ChangeKind::Deleted => self.ready.push_back(Due::Event(Event::Deleted(head.into()))),
             ChangeKind::Bookmark | ChangeKind::Error => {}
         }
         lines.opened_at = lines.opened_at.filter(|_| !is_change);
         Ok(State::Watching { version, lines })
     }
+}
 
-    fn applied(&mut self, object: &RawValue, head: ObjectHead<'_>) -> Event<T> {
-        match (self.decode)(head.without_managed_fields(object).as_bytes()) {
-            Ok(decoded) => Event::Applied(decoded),
-            Err(error) => Event::Undecodable { id: head.into(), error: error.to_string() },
-        }
+fn applied<T, E: Display>(
+    decode: &mut impl FnMut(&[u8]) -> Result<T, E>,
+    object: &RawValue,
+    head: ObjectHead<'_>,
+) -> Event<T> {
+    match decode(head.without_managed_fields(object).as_bytes()) {
+        Ok(decoded) => Event::Applied(decoded),
+        Err(error) => Event::Undecodable { id: head.into(), error: error.to_string() },
     }
+}
+
+/// Where a part of a text stands in it.
+fn place_in(text: &[u8], part: &str) -> Range<usize> {
+    let start = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    start..start + part.len()
 }
 
 impl<'a> ObjectHead<'a> {

@@ -93,6 +93,19 @@ async fn what_was_said_a_moment_ago_is_not_said_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn something_new_that_comes_too_soon_is_given_back_and_a_repeat_is_not() {
+    let recorder = recorder();
+    let (old, new) = (note("a", "old").dedupe(["uid-a"]), note("a", "new").dedupe(["uid-a"]));
+    let is_given_back =
+        |note: &Note| recorder.try_publish(note.clone()).is_some_and(|back| back.message == note.message);
+    assert!(!is_given_back(&old) && !is_given_back(&old) && is_given_back(&new));
+    tokio::time::advance(Duration::from_secs(120)).await;
+    assert!(!is_given_back(&new) && is_given_back(&old), "the last words count");
+    let asked = check(&willing(), &recorder, async {}).await;
+    assert_eq!(messages(&asked), ["old", "new"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reason_with_a_rate_keeps_to_it_across_objects() {
     let recorder = recorder();
     let rate = Rate { per_second: 5.0, burst: 10 };

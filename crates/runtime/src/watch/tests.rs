@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -65,6 +66,24 @@ async fn first_everything_that_is_there_and_then_every_change() {
     for part in ["watch=true", "resourceVersion=3", "allowWatchBookmarks=true", "timeoutSeconds=2"] {
         assert!(asked[1].query.contains(part), "{part} in {}", asked[1].query);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_a_list_is_decoded_when_its_turn_comes() {
+    let server = scripted(vec![list(&[map("a", 1), map("b", 2), map("c", 3)], 4), Reply::open(vec![])]);
+    let decoded: Arc<AtomicUsize> = Arc::default();
+    let count = decoded.clone();
+    let decode = move |bytes: &[u8]| {
+        count.fetch_add(1, Ordering::Relaxed);
+        serde_json::from_slice::<ConfigMap>(bytes)
+    };
+    let mut events = watch(server.client(), Target::of::<ConfigMap>(), Settings::default(), Rng::new(1), decode);
+    let mut counts = Vec::new();
+    for _ in 0..5 {
+        events.next().await;
+        counts.push(decoded.load(Ordering::Relaxed));
+    }
+    assert_eq!(counts, [0, 1, 2, 3, 3], "the list begins, three objects, the list is complete");
 }
 
 #[tokio::test(start_paused = true)]
