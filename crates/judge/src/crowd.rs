@@ -56,5 +56,5 @@ impl Crowd {
 fn looks(pod: &Pod) -> Looks {
     let is_plain = pod.life == Life::Active && pod.wants.apart.is_empty();
     let rest = if is_plain { String::new() } else { format!("{:?} {:?}", pod.life, pod.wants.apart) };
-    (pod.name.namespace.clone(), pod.labels.clone(), rest)
+    (pod.name.namespace.clone(), Labels::clone(&pod.labels), rest)
 }

@@ -193,12 +193,12 @@ pub(crate) fn add_daemon(snapshot: &mut Snapshot, text: &str) {
     let pod = pod(text);
     let daemon = Daemon {
         name: pod.name.clone(),
-        labels: pod.labels,
+        labels: model::labels::Labels::clone(&pod.labels),
         requests: pod.requests,
-        selector: pod.wants.selector,
-        terms: pod.wants.terms,
-        tolerations: pod.wants.tolerations,
-        ports: pod.wants.ports,
+        selector: pod.wants.selector.clone(),
+        terms: pod.wants.terms.clone(),
+        tolerations: pod.wants.tolerations.clone(),
+        ports: pod.wants.ports.clone(),
         has_resource_claims: false,
     };
     snapshot.daemons.insert(pod.name, Arc::new(daemon));
