@@ -19,6 +19,7 @@ mod imagine;
 mod replace;
 mod score;
 mod search;
+mod settling;
 mod validate;
 mod worth;
 
@@ -26,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::disruption::{Disruption, Method, PoolScore, Stay, Staying};
+use model::disruption::{Disruption, Method, Moved, PoolScore, Stay, Staying};
 use model::ids::{NodeName, PodName, PoolName};
 use model::pod::Pod;
 use model::snapshot::Snapshot;
@@ -38,19 +39,25 @@ pub use advance::{Advance, Failure, Flight, Replacement, advance, back_off, time
 pub use budgets::{Allowance, allowances};
 pub use candidates::{Candidate, Candidates, candidates};
 use deliberate::Deliberation;
+pub use settling::begins_at;
 pub use validate::{still_holds, still_holds_with};
 
 /// What is looked at.
 #[derive(Clone, Debug)]
 pub struct Scene<'a> {
     pub snapshot: &'a Snapshot,
+    /// Nodes that will have been quiet for long enough by then may be chosen; see [`begins_at`]. The snapshot's own time when
+    /// nothing is foreseen.
+    pub settled_by: Instant,
     /// Pods that wait for a node and are fit for us, and those that stand for the room of buffers. Those on nodes that are
     /// leaving are found in the snapshot.
     pub pending: Vec<&'a Pod>,
+    /// Where pods that wait, and those of nodes that are leaving, are to go, as far as that was planned before.
+    pub promised: BTreeMap<PodName, NodeName>,
     /// Nodes that pods are about to come to.
     pub nominated: BTreeSet<NodeName>,
-    /// Pods that came in the place of some that we moved, and when.
-    pub moved: BTreeMap<PodName, Instant>,
+    /// Pods that came in the place of some that we moved.
+    pub moved: BTreeMap<PodName, Moved>,
     /// Commands that wait for their second look, and those that are being carried out: their nodes are spoken for, and the
     /// places that their pods are to have are taken.
     pub under_way: Vec<&'a Disruption>,
@@ -76,7 +83,7 @@ pub struct Rules {
     pub spot_to_spot: bool,
     /// A replacement must have saved what it costs after this time. Decision 0052.
     pub payback: Duration,
-    /// A pod that was moved is not moved again for so long.
+    /// A pod that was moved is not moved again for so long, and for longer when it was moved before; see [`Moved`].
     pub pod_move_cooldown: Duration,
     /// How many threads may be used. The answer does not depend on it.
     pub threads: usize,
@@ -87,7 +94,7 @@ impl Default for Rules {
         Self {
             spot_to_spot: false,
             payback: Duration::from_secs(24 * 60 * 60),
-            pod_move_cooldown: Duration::from_secs(5 * 60),
+            pod_move_cooldown: Duration::from_secs(30),
             threads: 2,
         }
     }
@@ -154,7 +161,6 @@ pub enum Rejection {
     Budget,
     /// The pods would no longer find their places, or not for that price.
     Scheduling,
-    Unknown,
 }
 
 impl Rejection {
@@ -163,7 +169,6 @@ impl Rejection {
             Self::Churn => "churn",
             Self::Budget => "budget",
             Self::Scheduling => "scheduling",
-            Self::Unknown => "unknown",
         }
     }
 }

@@ -8,9 +8,11 @@
 //! outright early enough to have its own grace before it, whatever its tier: the deadline is absolute.
 
 mod attempt;
+mod blocker;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use model::pod::{Life, Owner};
 use model::time::Instant;
 
 pub use attempt::{Attempt, next_attempt, overdue_at};
+pub use blocker::{Blocker, Cause, blocker};
 
 /// A pod that has not ended this long after it should have is given up: its kubelet is gone, or a finalizer holds it.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
@@ -33,6 +36,8 @@ pub struct Leaving {
     /// Pods of which nobody knows more than that they are there.
     pub unread: Vec<PodName>,
     pub attached: Vec<Attached>,
+    /// Pods that were to be evicted and that the API server did not let go when it was last asked.
+    pub refused: BTreeMap<Order, Refusal>,
     /// When the drain must be over.
     pub deadline: Option<Instant>,
     /// Since when its claim says that it is being drained; `None` without a claim.
@@ -83,15 +88,26 @@ pub struct Order {
     pub uid: Uid,
 }
 
+/// Why the API server does not let a pod go now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Budget,
+    SeveralBudgets,
+}
+
 /// Why a pod is still on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holdup {
     /// Told to end.
     Ending,
+    /// Told to end, and still there when its time was over: a finalizer holds it, or its kubelet is gone.
+    Stuck,
     /// To be deleted, whatever protects it.
     Overdue,
     /// To be evicted.
     Queued,
+    /// To be evicted, and the API server did not allow it.
+    Refused(Refusal),
     /// It does not want to be disturbed, until then or for good.
     Protected(Option<Instant>),
     /// Others go first.
@@ -128,6 +144,7 @@ pub fn next_evictions(guests: &[Guest], deadline: Option<Instant>, now: Instant)
 pub fn next_step(node: &Leaving, now: Instant) -> NodeStep {
     let is_over = node.deadline.is_some_and(|deadline| now >= deadline);
     let mut drain = next_evictions(&node.guests, node.deadline, now);
+    drain.note_refusals(&node.refused);
     drain.waiting.extend(node.unread.iter().filter(|_| !is_over).map(|pod| (pod.clone(), Holdup::Unread)));
     if !drain.waiting.is_empty() {
         return NodeStep::Drain(drain);
@@ -140,6 +157,18 @@ pub fn next_step(node: &Leaving, now: Instant) -> NodeStep {
         (true, _) => NodeStep::Terminate { volumes: Volumes::Detached },
         (false, true) => NodeStep::Terminate { volumes: Volumes::GivenUp },
         (false, false) => NodeStep::AwaitVolumes { attachments, until: node.deadline },
+    }
+}
+
+impl Drain {
+    /// Who is to be evicted was perhaps refused already.
+    fn note_refusals(&mut self, refused: &BTreeMap<Order, Refusal>) {
+        for (order, refusal) in refused.iter().filter(|(order, _)| self.orders.contains(order)) {
+            let queued = |(pod, holdup): &&mut (PodName, Holdup)| *pod == order.pod && *holdup == Holdup::Queued;
+            if let Some((_, holdup)) = self.waiting.iter_mut().find(queued) {
+                *holdup = Holdup::Refused(*refusal);
+            }
+        }
     }
 }
 
@@ -165,6 +194,7 @@ fn order(guest: &Guest) -> Order {
 
 fn holdup(guest: &Guest, now: Instant) -> Holdup {
     match guest.pod.life {
+        Life::Terminating if guest.ends_by.is_some_and(|end| now > end) => Holdup::Stuck,
         Life::Terminating | Life::Terminal => Holdup::Ending,
         Life::Active if guest.pod.is_protected(now) => Holdup::Protected(attempt::protected_until(guest)),
         Life::Active => Holdup::Queued,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! (new) ─Adopt─▶ held ─Launch─▶ launched ─Register─▶ registered ─Initialize─▶ initialized ─Check, every ten minutes─┐
-//!                 │                │                                              ▲  └──────────────────────────────┘
-//!                 └─── GiveUp ─────┘ when it takes too long: see `limit`          │
+//!                 │                │                     │                        ▲  └──────────────────────────────┘
+//!                 └─── GiveUp ─────┴─────────────────────┘ when it takes too long │
 //!                                                                   Expire ◀──────┴── at any time, when it is too old
 //! deleted: SetDeadline ─▶ DeleteNodes ─▶ wait for the Nodes ─▶ Terminate ─▶ Release
 //! ```
@@ -11,6 +11,7 @@
 //! Every step may be repeated: whoever crashes in the middle of one is told to take it again.
 
 mod collect;
+mod setbacks;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use model::taints::Taint;
 use model::time::Instant;
 
 pub use collect::{Owned, is_lost, orphans};
+pub use setbacks::Setbacks;
 pub use shape::{CHECK_EVERY, Shortfall, shortfalls};
 pub use text::Said;
 
@@ -33,11 +35,14 @@ pub use text::Said;
 pub struct Patience {
     pub launch: Duration,
     pub registration: Duration,
+    /// From registration until all is there that pods need; nothing when that is waited for as long as it takes.
+    pub initialization: Option<Duration>,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { launch: Duration::from_secs(5 * 60), registration: Duration::from_secs(15 * 60) }
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        Self { launch: minutes(5), registration: minutes(15), initialization: None }
     }
 }
 
@@ -109,6 +114,7 @@ pub enum Lacking {
 pub enum Overdue {
     Launch,
     Registration,
+    Initialization,
 }
 
 /// How long a claim has for what comes next, and what it is given up for then.
@@ -140,9 +146,11 @@ pub fn next_step(life: &ClaimLife, patience: Patience, now: Instant) -> Step {
         });
     }
     if life.initialized.is_unknown() {
+        let due = patience.initialization.and_then(|time| life.registered.since.checked_plus(time));
         return match initialize(life) {
             Ok(node) => Step::Initialize { node },
-            Err(lacking) => Step::Wait { why: Waiting::Initialization(lacking), until: soonest(None) },
+            Err(_) if due.is_some_and(|due| now >= due) => Step::GiveUp(Overdue::Initialization),
+            Err(lacking) => Step::Wait { why: Waiting::Initialization(lacking), until: soonest(due) },
         };
     }
     match (shape::next_check(life), &*life.nodes) {

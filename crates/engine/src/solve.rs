@@ -36,19 +36,22 @@ mod words;
 mod world;
 mod worth;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
-use model::ids::NodeName;
+use model::ids::{NodeName, PodName};
 use model::plan::Plan;
 use model::pod::Pod;
 use model::snapshot::Snapshot;
 
 pub use catalogue::Catalogue;
 use greedy::Greedy;
-pub(crate) use greedy::whatif;
+pub(crate) use greedy::{scatter, whatif};
 use reserve::Reservations;
 use world::World;
+
+/// What a machine of unknown speed is given to do at first, in candidate evaluations. The benchmark measures with it too.
+pub const FIRST_EFFORT: u64 = 2_000_000_000;
 
 /// What is to be answered.
 #[derive(Clone, Debug)]
@@ -57,6 +60,10 @@ pub struct Question<'a> {
     pub pods: Vec<&'a Pod>,
     /// Nodes to leave out, as if they were gone, and with them the pods on them that are not asked for.
     pub without: BTreeSet<NodeName>,
+    /// Nodes that take none of the pods, whatever these tolerate; all else that they are they stay.
+    pub closed: BTreeSet<NodeName>,
+    /// Where pods are to go if they still can. They are seated before all others, so that nobody takes their places.
+    pub promised: BTreeMap<PodName, NodeName>,
     /// Whether more pods are to come, so that the plan must say which claims need not wait for them.
     pub expects_more: bool,
     /// The most candidate evaluations to spend.
@@ -66,7 +73,14 @@ pub struct Question<'a> {
 impl<'a> Question<'a> {
     /// Where all of these go, whatever it takes.
     pub fn about(pods: Vec<&'a Pod>) -> Self {
-        Self { pods, without: BTreeSet::new(), expects_more: false, effort: u64::MAX }
+        Self {
+            pods,
+            without: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            promised: BTreeMap::new(),
+            expects_more: false,
+            effort: u64::MAX,
+        }
     }
 }
 
@@ -79,6 +93,26 @@ pub fn solve(snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) 
 
 /// The same with a catalogue that was kept. One that no longer fits costs time, not truth: it is made anew for this question.
 pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Question<'_>, cancel: &AtomicBool) -> Plan {
+    on_world(catalogue, snapshot, question, |world| {
+        let mut greedy = Greedy::new(world, question.effort);
+        let is_complete = greedy.run(cancel).is_ok();
+        let best = if is_complete {
+            let improved = search::improved(greedy, question.effort, cancel);
+            pack::cheaper(improved, question.effort, cancel)
+        } else {
+            greedy
+        };
+        finish::finish(best, cancel)
+    })
+}
+
+/// Lowers a snapshot for a question, with a catalogue that fits.
+fn on_world<R>(
+    catalogue: &Catalogue,
+    snapshot: &Snapshot,
+    question: &Question<'_>,
+    asks: impl FnOnce(&World<'_>) -> R,
+) -> R {
     let mut pods = question.pods.clone();
     // Whoever asks may list pods in any order; the answer must not depend on it.
     if !pods.is_sorted_by(|a, b| a.name < b.name) {
@@ -96,14 +130,5 @@ pub fn solve_with(catalogue: &Catalogue, snapshot: &Snapshot, question: &Questio
         own = Catalogue::new(&pools, reserved, &reservations);
         &own
     };
-    let world = World::build(snapshot, pods, question, pools, (catalogue, reservations));
-    let mut greedy = Greedy::new(&world, question.effort);
-    let is_complete = greedy.run(cancel).is_ok();
-    let best = if is_complete {
-        let improved = search::improved(greedy, question.effort, cancel);
-        pack::cheaper(improved, question.effort, cancel)
-    } else {
-        greedy
-    };
-    finish::finish(best, cancel)
+    asks(&World::build(snapshot, pods, question, pools, (catalogue, reservations)))
 }

@@ -24,6 +24,8 @@ pub struct Flight {
     pub replacements: Vec<(NodeName, Replacement)>,
     /// How many nodes all commands together are disrupting.
     pub nodes_in_flight: usize,
+    /// Whether disruption was stopped in the whole cluster meanwhile.
+    pub is_stopped: bool,
 }
 
 /// How far a replacement has come. One that was initialized once counts as initialized for good.
@@ -41,8 +43,8 @@ pub enum Replacement {
 /// What a command does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// These are not initialized yet; at `until` it is given up.
-    Wait { lacking: Vec<NodeName>, until: Instant },
+    /// Not all replacements are initialized; at `until` it is given up.
+    Wait { until: Instant },
     /// All replacements are there: delete the claims.
     Go,
     /// Take everything back. `unused` are replacements that still come: nobody needs them any more.
@@ -53,10 +55,12 @@ pub enum Advance {
 pub enum Failure {
     ReplacementGone,
     TimedOut,
+    /// Nobody is to be disrupted now.
+    Stopped,
 }
 
 /// What a command does next. What is complete goes, even when its time has just run out: a command is never both done and
-/// rolled back.
+/// rolled back. Only whoever stops all disruption stops that too.
 pub fn advance(flight: &Flight, now: Instant) -> Advance {
     let with = |wanted: &[Replacement]| -> Vec<NodeName> {
         let found = flight.replacements.iter().filter(|(_, state)| wanted.contains(state));
@@ -64,6 +68,9 @@ pub fn advance(flight: &Flight, now: Instant) -> Advance {
     };
     let lacking = with(&[Replacement::Coming, Replacement::Unseen]);
     let roll_back = |failure: Failure| Advance::RollBack { failure, unused: lacking.clone() };
+    if flight.is_stopped {
+        return roll_back(Failure::Stopped);
+    }
     if !with(&[Replacement::Gone]).is_empty() {
         return roll_back(Failure::ReplacementGone);
     }
@@ -71,7 +78,7 @@ pub fn advance(flight: &Flight, now: Instant) -> Advance {
         return Advance::Go;
     }
     let until = flight.started.plus(time_limit(flight.nodes_in_flight));
-    if now > until { roll_back(Failure::TimedOut) } else { Advance::Wait { lacking, until } }
+    if now > until { roll_back(Failure::TimedOut) } else { Advance::Wait { until } }
 }
 
 /// How long a command may take when so many nodes are being disrupted.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::budget::{Budgets, Reason, UNLIMITED};
 use model::ids::{NodeName, PoolName};
-use model::node::Node;
 use model::snapshot::Snapshot;
 use model::time::Instant;
 
@@ -24,6 +23,8 @@ pub struct Allowance {
     pub allowed: u32,
     /// How many of the nodes are leaving or not ready, for whatever cause.
     pub consuming: u32,
+    /// How many of those are not ready, and leaving for no cause at all.
+    pub unready: u32,
     /// When a window of the pool's budgets begins or ends next.
     pub until: Option<Instant>,
     /// When time alone lets the next node leave, if nobody may now.
@@ -44,36 +45,40 @@ pub fn allowances(scene: &Scene<'_>) -> Vec<Allowance> {
     let now = scene.snapshot.now;
     let mut all = Vec::new();
     for (name, pool) in &scene.snapshot.pools {
-        let (nodes, consuming) = counts.get(name).copied().unwrap_or_default();
+        let Count { nodes, consuming, unready } = counts.get(name).copied().unwrap_or_default();
         for reason in [Reason::Empty, Reason::Drifted, Reason::Underutilized] {
             let allowed = pool.budgets.allowed_disruptions(reason, now, nodes);
             let until = next_change(&pool.budgets, reason, now);
             let opens = until.filter(|_| allowed <= consuming);
             let opens = opens.and_then(|first| opening(&pool.budgets, reason, first, (nodes, consuming)));
-            all.push(Allowance { pool: name.clone(), reason, nodes, allowed, consuming, until, opens });
+            all.push(Allowance { pool: name.clone(), reason, nodes, allowed, consuming, unready, until, opens });
         }
     }
     all
 }
 
-/// Nodes of each pool that count, and those of them that use its budgets up.
-fn counts<'a>(snapshot: &'a Snapshot, spoken_for: &BTreeSet<&NodeName>) -> BTreeMap<&'a PoolName, (u32, u32)> {
-    let mut counts: BTreeMap<&PoolName, (u32, u32)> = BTreeMap::new();
+/// Nodes of a pool that count, those of them that use its budgets up, and those that do so only because they are not ready.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    nodes: u32,
+    consuming: u32,
+    unready: u32,
+}
+
+fn counts<'a>(snapshot: &'a Snapshot, spoken_for: &BTreeSet<&NodeName>) -> BTreeMap<&'a PoolName, Count> {
+    let mut counts: BTreeMap<&PoolName, Count> = BTreeMap::new();
     for node in snapshot.nodes.values() {
         let Some((pool, tenure)) = node.pool.as_ref().zip(node.tenure.as_ref()) else { continue };
         if !node.is_initialized() || tenure.is_ending {
             continue;
         }
+        let is_going = node.is_leaving || spoken_for.contains(&node.name);
         let count = counts.entry(pool).or_default();
-        count.0 += 1;
-        count.1 += u32::from(is_consuming(node, spoken_for));
+        count.nodes += 1;
+        count.consuming += u32::from(is_going || !tenure.is_ready);
+        count.unready += u32::from(!is_going && !tenure.is_ready);
     }
     counts
-}
-
-fn is_consuming(node: &Node, spoken_for: &BTreeSet<&NodeName>) -> bool {
-    let is_ready = node.tenure.as_ref().is_some_and(|tenure| tenure.is_ready);
-    !is_ready || node.is_leaving || spoken_for.contains(&node.name)
 }
 
 /// When a window of a budget for this reason opens or closes next.
@@ -124,6 +129,7 @@ impl Purse {
             pool: pool.clone(),
             reason,
             allowed: allowance.map_or(0, |allowance| allowance.allowed),
+            unready: allowance.map_or(0, |allowance| allowance.unready),
             until: allowance.and_then(|allowance| allowance.opens),
         })
     }

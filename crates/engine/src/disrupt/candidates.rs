@@ -9,12 +9,13 @@ use model::ids::{NodeName, PodName};
 use model::instance::{CapacityType, InstanceType};
 use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE};
 use model::node::{Node, Tenure};
-use model::pod::{DoNotDisrupt, Life, Pod};
+use model::pod::{Life, Pod};
 use model::pool::{ConsolidationPolicy, Pool};
 use model::price::Price;
 use model::snapshot::Snapshot;
 
 use super::Scene;
+use super::settling::settles_at;
 
 /// A node that may leave.
 #[derive(Clone, Debug)]
@@ -140,8 +141,11 @@ fn candidate<'a>(
     if is_nominated(&node.name) || is_nominated(&tenure.claim) {
         return Err(Stay::Nominated);
     }
-    if tenure.do_not_disrupt {
-        return Err(Stay::DoNotDisrupt);
+    if let Some(note) = &snapshot.stopped {
+        return Err(Stay::Stopped { note: note.clone() });
+    }
+    if tenure.do_not_disrupt.holds(snapshot.now) {
+        return Err(Stay::DoNotDisrupt { until: tenure.do_not_disrupt.until() });
     }
     let name = node.labels.get(NODE_POOL).ok_or(Stay::NoPoolLabel)?;
     let pool = snapshot.pools.get(&(&**name).into()).filter(|pool| !pool.instance_types.is_empty());
@@ -167,10 +171,7 @@ fn candidate<'a>(
 
 /// What a pod says that may not be disturbed.
 fn kept_by_itself(snapshot: &Snapshot, pod: &Pod) -> Option<Stay> {
-    let until = match pod.do_not_disrupt {
-        DoNotDisrupt::Until(end) => Some(end),
-        DoNotDisrupt::No | DoNotDisrupt::Always => None,
-    };
+    let until = pod.do_not_disrupt.until();
     let is_protected = pod.life == Life::Active && pod.is_protected(snapshot.now);
     is_protected.then(|| Stay::PodDoNotDisrupt { pod: pod.name.clone(), until })
 }
@@ -260,12 +261,13 @@ fn kept_from_consolidation(scene: &Scene<'_>, candidate: &Candidate<'_>) -> Opti
     not_consolidatable(scene, candidate)
 }
 
-/// The condition decides; the times only say how long it will take.
+/// The condition decides; the times only say how long it will take, and whether that is soon enough.
 fn not_consolidatable(scene: &Scene<'_>, candidate: &Candidate<'_>) -> Option<Stay> {
     if candidate.tenure.consolidatable.is_some() {
         return None;
     }
-    let after = candidate.pool.consolidation.after?;
-    let until = candidate.tenure.settled_since().map(|since| since.plus(after));
-    Some(Stay::NotConsolidatable { until: until.filter(|until| *until > scene.snapshot.now) })
+    candidate.pool.consolidation.after?;
+    let until = settles_at(candidate.tenure, candidate.pool).filter(|until| *until > scene.snapshot.now);
+    let is_soon = until.is_some_and(|until| until <= scene.settled_by);
+    (!is_soon).then_some(Stay::NotConsolidatable { until })
 }

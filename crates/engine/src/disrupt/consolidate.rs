@@ -18,7 +18,8 @@ use super::drift::paused;
 use super::imagine::Taking;
 use super::replace::{self, Leaving};
 use super::score::scores;
-use super::search::{Alone, Deletions, Ground, Group, Source, search, search_deletions};
+use super::search::{Alone, Company, Deletions, Ground, Group, Source, minds_others, search, search_deletions};
+use super::settling::{held_until, is_foreseen};
 use super::worth::{cost_pico, least_saving, pays_back_after};
 
 /// Groups that become commands, at most; what is left is found again by the next decision.
@@ -28,28 +29,37 @@ const MOST_GROUPS: usize = 24;
 /// from their turn.
 const MOST_PLANS: usize = 4 * MOST_GROUPS;
 
+/// From so many nodes on a second thread, which lowers the world once more for itself, is worth that.
+const ENOUGH_FOR_THREADS: usize = 64;
+
 pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
     // Both kinds choose from the same nodes.
     let found = deliberation.candidates(Method::MultiConsolidation);
-    let sources = sources(deliberation, found);
+    let mut sources = sources(deliberation, found);
     deliberation.note_eligible(Method::SingleConsolidation);
+    if let Some(until) = held_until(deliberation.scene, &sources) {
+        let held = |candidate: &&Candidate<'_>| is_foreseen(candidate);
+        let held: Vec<NodeName> = sources.iter().filter(held).map(|candidate| candidate.node.name.clone()).collect();
+        held.iter().for_each(|node| deliberation.stays(node, Stay::OthersSettle { until }));
+        sources.retain(|candidate| !is_foreseen(candidate));
+    }
     if sources.is_empty() {
         return;
     }
-    let settled = deliberation.imagined.settled();
-    let names: BTreeSet<&NodeName> = sources.iter().map(|candidate| &candidate.node.name).collect();
-    let pods = movable(&settled, &names);
-    let asked: Vec<Source> = sources.iter().map(|candidate| source(candidate)).collect();
+    let asked: Vec<Source> = sources.iter().map(|candidate| source(deliberation, candidate)).collect();
     let allowed = allowed(deliberation, &sources);
-    let catalogue = deliberation.imagined.catalogue.clone();
+    let imagined = &deliberation.imagined;
+    let names: BTreeSet<&NodeName> = sources.iter().map(|candidate| &candidate.node.name).collect();
+    let (pods, closed) = (movable(&imagined.snapshot, &names), imagined.closed_to_savers());
     let ground = Ground {
-        snapshot: &settled,
-        catalogue: &catalogue,
+        snapshot: &imagined.snapshot,
+        catalogue: &imagined.catalogue,
         sources: &asked,
         movable: &pods,
+        closed: &closed,
         allowed: &allowed,
         payback: deliberation.rules.payback,
-        threads: deliberation.rules.threads,
+        threads: if sources.len() < ENOUGH_FOR_THREADS { 1 } else { deliberation.rules.threads },
     };
     let mut found = search(&ground);
     deliberation.effort.questions += found.effort.questions;
@@ -59,10 +69,10 @@ pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
     let mut has_changed = false;
     if is_group_first {
         let group = found.groups.remove(0);
-        has_changed = replace_group(deliberation, &sources, &group);
+        has_changed = replace_group(deliberation, &sources, &group, &asked);
     }
     if has_changed {
-        found.deletions = deletions_again(deliberation, &sources, &found.alone);
+        found.deletions = deletions_again(deliberation, &sources, &asked, &found.alone);
     }
     delete(deliberation, &sources, &found.deletions);
     let (mut planned, mut accepted) = (0, 0);
@@ -79,7 +89,7 @@ pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
             continue;
         }
         planned += 1;
-        accepted += usize::from(replace_group(deliberation, &sources, group));
+        accepted += usize::from(replace_group(deliberation, &sources, group, &asked));
     }
     explain(deliberation, &sources, &found.alone);
 }
@@ -107,10 +117,10 @@ fn sources<'a>(deliberation: &mut Deliberation<'_, 'a>, found: Vec<Candidate<'a>
     sources
 }
 
-fn kept(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) -> Option<Stay> {
+fn kept(deliberation: &Deliberation<'_, '_>, candidate: &Candidate<'_>) -> Option<Stay> {
     let (now, cooldown) = (deliberation.scene.snapshot.now, deliberation.rules.pod_move_cooldown);
     let when = &deliberation.scene.moved;
-    let moved = |pod: &&Pod| when.get(&pod.name).map(|moved| (moved.plus(cooldown), pod.name.clone()));
+    let moved = |pod: &&Pod| when.get(&pod.name).map(|moved| (moved.rests_until(cooldown), pod.name.clone()));
     if let Some((until, pod)) = candidate.pods.iter().filter_map(moved).filter(|(until, _)| *until > now).max() {
         return Some(Stay::MovedLately { pod, until });
     }
@@ -121,16 +131,21 @@ fn kept(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) -> O
     if let Some(budget) = deliberation.ledger.exhausted(deliberation.scene.snapshot, &pods) {
         return Some(Stay::PodBudgetInUse { budget });
     }
-    // If even its deletion would not be approved, nothing else will be.
-    let scores = score(deliberation, &[leaver(candidate)], Price::ZERO);
-    let rejected = rejected(&scores);
-    if rejected.is_some() {
-        deliberation.scores.extend(scores);
-    }
-    rejected
+    None
 }
 
-fn source(candidate: &Candidate<'_>) -> Source {
+/// Whether a node may leave alone. If even its deletion would not be approved, nothing else will be; but a saving that others
+/// bring may be worth its disturbance, too.
+fn company(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) -> Company {
+    let scores = score(deliberation, &[leaver(candidate)], Price::ZERO);
+    let Some(stay) = rejected(&scores) else { return Company::Any };
+    deliberation.scores.extend(scores);
+    deliberation.stays(&candidate.node.name, stay);
+    Company::Needed
+}
+
+fn source(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) -> Source {
+    let company = company(deliberation, candidate);
     let label = |key: &str| candidate.node.labels.get(key).map(|value| value.to_string()).unwrap_or_default();
     let mut kind = vec![candidate.pool.name.to_string(), label(INSTANCE_TYPE), label(ZONE), label(CAPACITY_TYPE)];
     kind.extend(candidate.node.taints.iter().map(ToString::to_string));
@@ -141,6 +156,7 @@ fn source(candidate: &Candidate<'_>) -> Source {
         price: candidate.price,
         cost: candidate.pods.iter().map(|pod| model::eviction::EvictionCost::of(pod).floored()).sum(),
         kind,
+        company,
     }
 }
 
@@ -153,6 +169,7 @@ fn allowed(deliberation: &Deliberation<'_, '_>, sources: &[Candidate<'_>]) -> BT
 fn deletions_again(
     deliberation: &mut Deliberation<'_, '_>,
     sources: &[Candidate<'_>],
+    all: &[Source],
     alone: &[Option<Alone>],
 ) -> Deletions {
     let is_hopeful =
@@ -161,17 +178,17 @@ fn deletions_again(
     if free.is_empty() {
         return Deletions::default();
     }
-    let settled = deliberation.imagined.settled();
-    let names: BTreeSet<&NodeName> = free.iter().map(|number| &sources[*number].node.name).collect();
-    let pods = movable(&settled, &names);
-    let asked: Vec<Source> = free.iter().map(|number| source(&sources[*number])).collect();
+    let asked: Vec<Source> = free.iter().map(|number| all[*number].clone()).collect();
     let allowed = allowed(deliberation, sources);
-    let catalogue = deliberation.imagined.catalogue.clone();
+    let imagined = &deliberation.imagined;
+    let names: BTreeSet<&NodeName> = free.iter().map(|number| &sources[*number].node.name).collect();
+    let (pods, closed) = (movable(&imagined.snapshot, &names), imagined.closed_to_savers());
     let ground = Ground {
-        snapshot: &settled,
-        catalogue: &catalogue,
+        snapshot: &imagined.snapshot,
+        catalogue: &imagined.catalogue,
         sources: &asked,
         movable: &pods,
+        closed: &closed,
         allowed: &allowed,
         payback: deliberation.rules.payback,
         threads: 1,
@@ -183,10 +200,13 @@ fn deletions_again(
 
 /// Deletes nodes whose pods all fit elsewhere, each by a command of its own.
 fn delete(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], deletions: &Deletions) {
-    for candidate in deletions.sources.iter().map(|source| &sources[*source]) {
+    let found: Vec<&Candidate<'_>> = deletions.sources.iter().map(|source| &sources[*source]).collect();
+    for candidate in firm(deliberation, found) {
         let name = &candidate.node.name;
         let pods = deliberation.pods_to_move(name);
-        let places = pods.iter().filter_map(|pod| Some((pod.clone(), Target::Node(deletions.moves.get(pod)?.clone()))));
+        let mut places: Vec<_> = pods.iter().filter_map(|pod| Some((deletions.moves.get(pod)?, pod))).collect();
+        places.sort_unstable();
+        let places = places.into_iter().map(|((_, node), pod)| (pod.clone(), Target::Node(node.clone())));
         let plan = Plan { placements: places.collect(), ..Plan::default() };
         let stay = if plan.placements.len() < pods.len() {
             Some(Stay::OthersFirst)
@@ -206,9 +226,49 @@ fn delete(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], de
     }
 }
 
+/// Those of these nodes whose deletion holds even if the scheduler puts their pods elsewhere than planned. Nodes with pods that
+/// would be left over stay, unless machines for these pods cost less than the nodes do.
+fn firm<'c, 'a>(deliberation: &mut Deliberation<'_, '_>, mut nodes: Vec<&'c Candidate<'a>>) -> Vec<&'c Candidate<'a>> {
+    loop {
+        let names: BTreeSet<NodeName> = nodes.iter().map(|candidate| candidate.node.name.clone()).collect();
+        let pods: Vec<PodName> = names.iter().flat_map(|name| deliberation.pods_to_move(name)).collect();
+        let Some(left) = deliberation.imagined.left_over(&pods, &names, &[]) else { return nodes };
+        let (mut stuck, mut free) = (Vec::new(), Vec::new());
+        for candidate in &nodes {
+            let mut own = deliberation.pods_to_move(&candidate.node.name).into_iter();
+            match own.find(|pod| left.pods.contains(pod)) {
+                Some(pod) => stuck.push((*candidate, pod)),
+                None => free.push(*candidate),
+            }
+        }
+        let saved = stuck.iter().fold(Price::ZERO, |sum, (candidate, _)| sum.plus(candidate.price));
+        if left.price.is_some_and(|price| price < saved) {
+            return nodes;
+        }
+        stuck.into_iter().for_each(|(candidate, pod)| deliberation.stays(&candidate.node.name, Stay::TooTight { pod }));
+        nodes = free;
+    }
+}
+
+/// Makes commands of a group, or of what is left of it without those who may not leave alone: where they disturb too much the
+/// others still go. Says whether there were any.
+fn replace_group(
+    deliberation: &mut Deliberation<'_, '_>,
+    sources: &[Candidate<'_>],
+    group: &Group,
+    asked: &[Source],
+) -> bool {
+    let of = |numbers: &[usize]| numbers.iter().map(|number| &sources[*number]).collect::<Vec<_>>();
+    if replace_all(deliberation, &of(&group.sources)) {
+        return true;
+    }
+    let may_go_alone = |number: &usize| asked[*number].company == Company::Any;
+    let fewer: Vec<usize> = group.sources.iter().copied().filter(may_go_alone).collect();
+    !fewer.is_empty() && fewer.len() < group.sources.len() && replace_all(deliberation, &of(&fewer))
+}
+
 /// Plans a group in full and makes commands of the parts that hang together. Says whether there were any.
-fn replace_group(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], group: &Group) -> bool {
-    let leaving: Vec<&Candidate<'_>> = group.sources.iter().map(|source| &sources[*source]).collect();
+fn replace_all(deliberation: &mut Deliberation<'_, '_>, leaving: &[&Candidate<'_>]) -> bool {
     if leaving.iter().any(|candidate| deliberation.is_busy(&candidate.node.name)) {
         return false;
     }
@@ -220,15 +280,28 @@ fn replace_group(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'
         home.extend(own.iter().map(|pod| (pod.clone(), name.clone())));
         pods.extend(own);
     }
-    let plan = deliberation.imagined.plan(&pods, &names, Taking::Settled);
-    if !plan.unplaced.is_empty() || deliberation.imagined.unready(&plan).is_some() {
-        return false;
-    }
+    let Some(plan) = places_for(deliberation, &pods, &names) else { return false };
+    let parts = parts(&plan, &home, &names);
+    // Whoever minds where others are was planned for a world in which all of them have moved. A part must hold without the others.
+    let minds = |pod: &PodName| deliberation.imagined.snapshot.pods.get(pod).is_some_and(|pod| minds_others(pod));
+    let minds_others = parts.len() > 1 && pods.iter().any(minds);
     let mut has_any = false;
-    for part in parts(&plan, &home, &names) {
+    for part in parts {
         let leaving: Vec<&Candidate<'_>> =
             leaving.iter().copied().filter(|candidate| part.nodes.contains(&candidate.node.name)).collect();
-        match worthy(deliberation, &leaving, part.plan) {
+        // A part that was planned once more may have moved pods to nodes of this one.
+        if part.nodes.iter().any(|node| deliberation.is_busy(node)) {
+            leaving.iter().for_each(|candidate| deliberation.stays(&candidate.node.name, Stay::OthersFirst));
+            continue;
+        }
+        let plan = if minds_others {
+            let own: Vec<PodName> = pods.iter().filter(|pod| part.nodes.contains(&home[*pod])).cloned().collect();
+            places_for(deliberation, &own, &part.nodes)
+        } else {
+            Some(part.plan)
+        };
+        let Some(plan) = plan else { continue };
+        match worthy(deliberation, &leaving, plan) {
             Err(stay) => leaving.iter().for_each(|candidate| deliberation.stays(&candidate.node.name, stay.clone())),
             Ok((plan, scores)) => {
                 has_any = true;
@@ -239,6 +312,12 @@ fn replace_group(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'
         }
     }
     has_any
+}
+
+/// Where all of these would go if these nodes left, if each has a place that is there or can be had.
+fn places_for(deliberation: &mut Deliberation<'_, '_>, pods: &[PodName], without: &BTreeSet<NodeName>) -> Option<Plan> {
+    let plan = deliberation.imagined.plan(pods, without, Taking::Settled);
+    (plan.unplaced.is_empty() && deliberation.imagined.unready(&plan).is_none()).then_some(plan)
 }
 
 /// Whether a part of a plan is worth it, with what is cheaper of its machines.
@@ -280,6 +359,16 @@ fn worthy(
             return Err(Stay::PaysBackLate { after: pays_back_after(cost, saved).unwrap_or_default() });
         }
     }
+    let names: BTreeSet<NodeName> = leavers.iter().map(|leaver| leaver.node.clone()).collect();
+    let moving: Vec<PodName> = plan.placements.iter().map(|(pod, _)| pod.clone()).collect();
+    if let Some(left) = deliberation.imagined.left_over(&moving, &names, &plan.claims) {
+        let more = left.price.unwrap_or(Price::MAX);
+        let cost = cost_pico(evicted_cost(snapshot, &leavers), plan.price().plus(more));
+        let saved = before.pico().saturating_sub(plan.price().plus(more).pico());
+        if saved <= 0 || saved < least_saving(cost, deliberation.rules.payback) {
+            return Err(Stay::TooTight { pod: left.pods[0].clone() });
+        }
+    }
     let scores = score(deliberation, &leavers, plan.price());
     match rejected(&scores) {
         Some(stay) => {
@@ -296,7 +385,8 @@ fn score(deliberation: &Deliberation<'_, '_>, leavers: &[Leaver], after: Price) 
 
 fn rejected(scores: &[PoolScore]) -> Option<Stay> {
     let rejected = scores.iter().find(|score| score.verdict == Verdict::Rejected)?;
-    Some(Stay::Score { pool: rejected.pool.clone(), score: rejected.score().unwrap_or(0) })
+    let millionths = rejected.score().map_or(0, |score| (score * 1e6) as i64);
+    Some(Stay::Score { pool: rejected.pool.clone(), score: millionths })
 }
 
 /// Nodes of a plan that hang together by the machines that they share.
@@ -359,7 +449,7 @@ fn explain(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], a
             Some(Alone::TooDear { machines: 0 | 1, .. }) => Stay::NotCheaper,
             Some(Alone::TooDear { machines, price }) => Stay::TooManyReplacements { count: *machines, price: *price },
             Some(Alone::Late { after }) => Stay::PaysBackLate { after: *after },
-            Some(Alone::Unready { node }) => Stay::Unready { node: node.clone() },
+            Some(Alone::Unready { pod, node }) => Stay::Unready(deliberation.imagined.unready_for(pod, node)),
         };
         if !deliberation.has_reason(&candidate.node.name) {
             deliberation.stays(&candidate.node.name, stay);

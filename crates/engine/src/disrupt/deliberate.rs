@@ -147,10 +147,16 @@ impl<'s, 'a> Deliberation<'s, 'a> {
     pub(super) fn decision(mut self) -> Decision {
         let leaving: BTreeSet<&NodeName> = self.commands.iter().flat_map(Disruption::nodes).collect();
         let now = self.scene.snapshot.now;
+        // Nodes are chosen so long before they have settled.
+        let ahead = self.scene.settled_by.since(now);
+        let until = |stay: &Stay| match stay {
+            Stay::NotConsolidatable { until } => until.map(|until| until.minus(ahead)),
+            stay => stay.until(),
+        };
         let mut staying = Vec::new();
         let mut look_again = None;
         for (node, mut reasons) in std::mem::take(&mut self.reasons) {
-            let soon = reasons.iter().filter_map(Stay::until).filter(|until| *until > now).min();
+            let soon = reasons.iter().filter_map(until).filter(|until| *until > now).min();
             look_again = look_again.into_iter().chain(soon).min();
             // Whom nothing asks to leave is not kept by that, as long as there is anything else to say.
             reasons.dedup();

@@ -48,8 +48,8 @@ fn plan_for(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>, 
     if !plan.unplaced.is_empty() {
         return Err(Stay::CannotMove(plan.unplaced));
     }
-    if let Some(node) = deliberation.imagined.unready(&plan) {
-        return Err(Stay::Unready { node });
+    if let Some(unready) = deliberation.imagined.unready(&plan) {
+        return Err(Stay::CannotMoveYet(unready));
     }
     match plan.claims.iter().find_map(|claim| paused(deliberation, &claim.pool)) {
         Some(stay) => Err(stay),

@@ -7,9 +7,16 @@ use model::plan::{Plan, Target};
 use super::candidates::Candidate;
 use super::deliberate::Deliberation;
 use super::imagine::Imagined;
+use super::settling::is_foreseen;
 
 pub(super) fn remove_empty(deliberation: &mut Deliberation<'_, '_>) {
     let mut found = deliberation.candidates(Method::Emptiness);
+    // One command begins as a whole, so those that have settled do not wait for those that are foreseen: their turn comes next.
+    if found.iter().any(|candidate| !is_foreseen(candidate)) {
+        let foreseen = found.iter().filter(|candidate| is_foreseen(candidate));
+        foreseen.for_each(|candidate| deliberation.stays(&candidate.node.name, Stay::OthersFirst));
+        found.retain(|candidate| !is_foreseen(candidate));
+    }
     found.sort_by(by_saving);
     let mut leaving: Vec<Candidate<'_>> = Vec::new();
     let mut purse = deliberation.purse.clone();

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::disruption::Disruption;
+use model::disruption::{Disruption, Unready};
 use model::eviction::is_currently_reschedulable;
 use model::ids::{NodeName, PodName};
 use model::node::{Node, Progress};
 use model::plan::{Plan, PlannedClaim, Target};
 use model::pod::Pod;
-use model::pool::Pool;
 use model::resources::Resources;
 use model::snapshot::Snapshot;
-use model::taints::{Effect, Taint};
 use model::time::Instant;
 use model::volume::AttachLimits;
 
 use super::Scene;
+use super::settling::node_settles_at;
+use crate::solve::scatter::{self, LeftOver};
 use crate::solve::{Catalogue, Question, solve_with};
 
 /// A node that is not initialized after this time is not waited for. In the reference it would block consolidation until it
@@ -39,6 +39,10 @@ pub(super) struct Imagined {
     pub(super) buffered: BTreeSet<NodeName>,
     /// When the first of the nodes that are still starting will have been waited for long enough.
     pub(super) hoped_until: Option<Instant>,
+    /// Machines that exist in plans only, and only for the pods that they were planned for.
+    pub(super) closed: BTreeSet<NodeName>,
+    /// Nodes that have been quiet for long enough by then take pods that are moved to save money.
+    settled_by: Instant,
     /// Who stands where.
     on_node: BTreeMap<NodeName, BTreeSet<PodName>>,
     planned: usize,
@@ -71,6 +75,8 @@ impl Imagined {
             awaited: BTreeMap::new(),
             buffered: BTreeSet::new(),
             hoped_until: None,
+            closed: BTreeSet::new(),
+            settled_by: scene.settled_by,
             on_node: BTreeMap::new(),
             planned: 0,
             plans: 0,
@@ -114,7 +120,8 @@ impl Imagined {
         let snapshot = self.snapshot.clone();
         let displaced = displaced.iter().filter_map(|name| snapshot.pods.get(name)).map(|pod| &**pod);
         let pods: Vec<&Pod> = scene.pending.iter().copied().chain(displaced).collect();
-        let question = Question::about(pods.clone());
+        let (closed, promised) = (self.closed.clone(), scene.promised.clone());
+        let question = Question { closed, promised, ..Question::about(pods.clone()) };
         let plan = solve_with(&self.catalogue, &snapshot, &question, &AtomicBool::new(false));
         self.plans += 1;
         let places: BTreeMap<&PodName, &NodeName> = plan.placements.iter().filter_map(on_node).collect();
@@ -167,57 +174,79 @@ impl Imagined {
         Ok(plan.placements)
     }
 
-    /// The same world, where nodes that are not settled take nobody.
-    pub(super) fn settled(&self) -> Snapshot {
-        let mut snapshot = self.snapshot.clone();
-        let now = snapshot.now;
-        let is_unsettled = |node: &Node, pools: &BTreeMap<_, Arc<Pool>>| {
-            let pool: &Arc<Pool> = pools.get(node.pool.as_ref()?)?;
-            let after = pool.consolidation.after.filter(|after| !after.is_zero() && !pool.is_static())?;
-            let since = node.tenure.as_ref().filter(|_| node.is_initialized())?.settled_since()?;
-            (now.since(since) < after).then_some(())
+    /// Who takes nobody that is moved to save money: nodes that are not settled, and machines that are closed to everybody.
+    pub(super) fn closed_to_savers(&self) -> BTreeSet<NodeName> {
+        let is_unsettled = |node: &&Arc<Node>| {
+            node_settles_at(&self.snapshot, node).is_some_and(|settles_at| settles_at > self.settled_by)
         };
-        for node in snapshot.nodes.values_mut() {
-            if is_unsettled(node, &snapshot.pools).is_some() {
-                close(node);
-            }
-        }
-        snapshot
+        let unsettled = self.snapshot.nodes.values().filter(is_unsettled).map(|node| node.name.clone());
+        unsettled.chain(self.closed.iter().cloned()).collect()
     }
 
     /// Where these pods would go if these nodes left.
     pub(super) fn plan(&mut self, pods: &[PodName], without: &BTreeSet<NodeName>, taking: Taking) -> Plan {
-        let settled;
-        let snapshot = match taking {
-            Taking::All => &self.snapshot,
-            Taking::Settled => {
-                settled = self.settled();
-                &settled
-            }
+        let closed = match taking {
+            Taking::All => self.closed.clone(),
+            Taking::Settled => self.closed_to_savers(),
         };
+        let snapshot = &self.snapshot;
         let pods = pods.iter().filter_map(|name| snapshot.pods.get(name)).map(|pod| &**pod).collect();
-        let question = Question { without: without.clone(), ..Question::about(pods) };
+        let question = Question { without: without.clone(), closed, ..Question::about(pods) };
         self.plans += 1;
         solve_with(&self.catalogue, snapshot, &question, &AtomicBool::new(false))
     }
 
-    /// A node that a plan counts on, although it is not ready for pods.
-    pub(super) fn unready(&self, plan: &Plan) -> Option<NodeName> {
-        let used = plan.placements.iter().filter_map(|placement| on_node(placement).map(|(_, node)| node));
-        let is_open = |node: &Node| node.name.as_str().starts_with(PLANNED) && !node.taints.contains(&closed());
-        let is_unready = |name: &&NodeName| {
-            self.snapshot.nodes.get(*name).is_some_and(|node| !node.is_initialized() && !is_open(node))
+    /// Who would be left over if these nodes left, these machines came instead, and the scheduler put every pod where most is left,
+    /// whatever was planned.
+    pub(super) fn left_over(
+        &mut self,
+        pods: &[PodName],
+        without: &BTreeSet<NodeName>,
+        claims: &[PlannedClaim],
+    ) -> Option<LeftOver> {
+        let mut with_claims = None;
+        let first = self.planned;
+        for claim in claims {
+            let node = self.machine_to_come(claim);
+            let snapshot = with_claims.get_or_insert_with(|| self.snapshot.clone());
+            snapshot.nodes.insert(node.name.clone(), Arc::new(node));
+        }
+        self.planned = first;
+        let pods = pods.iter().filter_map(|name| self.snapshot.pods.get(name)).map(|pod| &**pod).collect();
+        let (without, closed) = (without.clone(), self.closed.clone());
+        let question = Question { without, closed, ..Question::about(pods) };
+        self.plans += 1;
+        scatter::left_over(with_claims.as_ref().unwrap_or(&self.snapshot), &self.catalogue, &question)
+    }
+
+    /// A pod that a plan counts on a machine for that is not ready. Those that are planned only come with the plan.
+    pub(super) fn unready(&self, plan: &Plan) -> Option<Unready> {
+        let is_planned = |node: &Node| node.name.as_str().starts_with(PLANNED);
+        let is_unready = |(_, name): &(&PodName, &NodeName)| {
+            self.snapshot.nodes.get(*name).is_some_and(|node| !node.is_initialized() && !is_planned(node))
         };
-        used.filter(|name| is_unready(name)).min().cloned()
+        let used = plan.placements.iter().filter_map(on_node);
+        let first = used.filter(is_unready).min_by_key(|(pod, node)| (*node, *pod));
+        first.map(|(pod, node)| self.unready_for(pod, node))
+    }
+
+    /// A pod, and the machine that is not ready for it.
+    pub(super) fn unready_for(&self, pod: &PodName, name: &NodeName) -> Unready {
+        let machine = self.snapshot.nodes.get(name);
+        Unready {
+            pod: pod.clone(),
+            claim: machine.and_then(|machine| machine.tenure.as_ref()).map(|tenure| tenure.claim.clone()),
+            node: machine.filter(|machine| machine.has_node()).map(|machine| machine.name.clone()),
+        }
     }
 
     /// These nodes leave, their pods go where a plan says, and machines that it asks for are on their way.
     pub(super) fn carry_out(&mut self, nodes: &[NodeName], plan: &Plan, arriving: Arriving) {
         let first = self.planned;
         for claim in &plan.claims {
-            let mut node = self.machine_to_come(claim);
+            let node = self.machine_to_come(claim);
             if arriving == Arriving::Closed {
-                node.taints.push(closed());
+                self.closed.insert(node.name.clone());
             }
             self.snapshot.nodes.insert(node.name.clone(), Arc::new(node));
         }
@@ -279,11 +308,6 @@ impl Imagined {
             tenure: None,
         }
     }
-}
-
-/// Keeps everybody off a machine that exists in plans only. Who tolerates everything is told apart by `unready`.
-fn closed() -> Taint {
-    Taint::new("planned", "", Effect::NoSchedule)
 }
 
 fn planned_name(number: usize) -> NodeName {

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use model::disruption::{Leaver, PoolScore, Verdict};
+use model::disruption::{Leaver, PoolScore, Share, Verdict};
 use model::eviction::{EvictionCost, is_reschedulable};
 use model::ids::PoolName;
 use model::labels::INSTANCE_TYPE;
@@ -57,7 +57,7 @@ pub(super) fn scores(
     let saved = before - i128::from(after.pico());
     let score = |(name, (price, cost)): (&PoolName, (i128, EvictionCost))| {
         let policy = snapshot.pools.get(name).map_or(ConsolidationPolicy::WhenEmpty, |pool| pool.consolidation.policy);
-        // Each pool's part of the saving is its part of what leaves.
+        // Each pool's part of the saving is its part of what leaves, to a pico-dollar.
         let share = if before > 0 { saved * price / before } else { 0 };
         score(name, policy, (share, cost), totals.get(name).copied().unwrap_or_default(), K)
     };
@@ -74,14 +74,13 @@ pub(super) fn score(
 ) -> PoolScore {
     let (cost, all) = (i128::from(cost.parts()), i128::from(totals.cost.parts()));
     let is_known = totals.price_pico > 0 && all > 0;
-    let part = |part: i128, whole: i128| i64::try_from(part * 1_000_000 / whole.max(1)).unwrap_or(i64::MAX);
     let approves = is_known && saved > 0 && k * saved * all >= totals.price_pico * cost;
     let is_asked = policy == ConsolidationPolicy::Balanced;
     PoolScore {
         pool: pool.clone(),
         policy,
-        savings: is_known.then(|| part(saved, totals.price_pico)),
-        disruption: is_known.then(|| part(cost, all)),
+        savings: is_known.then_some(Share { part: saved, whole: totals.price_pico }),
+        disruption: is_known.then_some(Share { part: cost, whole: all }),
         verdict: if approves || !is_asked { Verdict::Approved } else { Verdict::Rejected },
     }
 }

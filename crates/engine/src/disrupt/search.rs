@@ -5,7 +5,7 @@
 //! much for what their pods are worth, of several lengths and around each such length, to be replaced by fewer or cheaper ones.
 //! Nothing is decided here: the best sets are planned in full by whoever asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use model::ids::{NodeName, PodName, PoolName};
 use model::pod::Pod;
 use model::price::Price;
 use model::snapshot::Snapshot;
+use model::topology::SpreadMode;
 
 use super::Effort;
 use super::worth::{cost_pico, least_saving, pays_back_after};
-use crate::solve::Catalogue;
 use crate::solve::whatif::{self, Answer, WhatIf};
+use crate::solve::{Catalogue, Question};
 
 /// How many nodes groups are made of, at most; larger ones fall into parts of their own anyway.
 const WINDOW: usize = 64;
@@ -45,6 +46,16 @@ pub(super) struct Source {
     pub(super) cost: EvictionCost,
     /// Its kind, by everything about it but its pods; nodes of one kind with the same pods fare alike.
     pub(super) kind: Vec<String>,
+    pub(super) company: Company,
+}
+
+/// With whom a node may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    /// Alone or with others.
+    Any,
+    /// Only with others: alone even its deletion would not be worth the disturbance.
+    Needed,
 }
 
 /// Everything that is searched.
@@ -53,6 +64,8 @@ pub(super) struct Ground<'g> {
     pub(super) catalogue: &'g Catalogue,
     pub(super) sources: &'g [Source],
     pub(super) movable: &'g [&'g Pod],
+    /// Machines that take nobody.
+    pub(super) closed: &'g BTreeSet<NodeName>,
     /// How many nodes of each pool may leave.
     pub(super) allowed: &'g BTreeMap<PoolName, u32>,
     pub(super) payback: Duration,
@@ -74,7 +87,8 @@ pub(super) struct Found {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deletions {
     pub(super) sources: Vec<usize>,
-    pub(super) moves: BTreeMap<PodName, NodeName>,
+    /// With each place its turn: where pods mind each other, only that order may lead there.
+    pub(super) moves: BTreeMap<PodName, (usize, NodeName)>,
     pub(super) gain_pico: i64,
 }
 
@@ -106,6 +120,7 @@ pub(super) enum Alone {
         after: Duration,
     },
     Unready {
+        pod: PodName,
         node: NodeName,
     },
 }
@@ -159,6 +174,13 @@ fn hopeful(alone: &[Option<Alone>]) -> Vec<usize> {
     (0..alone.len()).filter(|source| alone[*source] == Some(Alone::Fits)).collect()
 }
 
+/// Whether a pod may run only near to, apart from, or evenly with others.
+pub(super) fn minds_others(pod: &Pod) -> bool {
+    let wants = &pod.wants;
+    let has_hard_spread = wants.spread.iter().any(|spread| spread.mode == SpreadMode::DoNotSchedule);
+    has_hard_spread || !wants.together.is_empty() || !wants.apart.is_empty()
+}
+
 fn best_first(mut groups: Vec<Group>) -> Vec<Group> {
     groups.sort_by(|a, b| (b.gain_pico, &a.sources).cmp(&(a.gain_pico, &b.sources)));
     groups
@@ -172,11 +194,12 @@ fn on_world<R>(ground: &Ground<'_>, search: impl FnOnce(&mut Searcher<'_, '_, '_
         None => i64::MIN,
         Some(price) => (waste(*price, worth) * 1e9) as i64,
     };
-    whatif::ask(ground.snapshot, ground.catalogue, ground.movable.to_vec(), &rank, |world| {
+    let question = Question { closed: ground.closed.clone(), ..Question::about(ground.movable.to_vec()) };
+    whatif::ask(ground.snapshot, ground.catalogue, &question, &rank, |world| {
         let by_name: BTreeMap<&NodeName, usize> = world.sites().map(|(site, name)| (name, site)).collect();
         let sites = ground.sources.iter().map(|source| by_name.get(&source.node).copied());
         let sites: Vec<usize> = sites.map(|site| site.unwrap_or(usize::MAX)).collect();
-        let worth = world.worth_by_site();
+        let worth = world.worth_by_site.clone();
         let mut order: Vec<usize> = (0..sites.len()).filter(|source| sites[*source] != usize::MAX).collect();
         let key = |source: usize| waste(ground.sources[source].price.dollars(), worth[sites[source]]);
         order.sort_by(|a, b| key(*b).total_cmp(&key(*a)).then(a.cmp(b)));
@@ -222,9 +245,10 @@ impl Searcher<'_, '_, '_, '_> {
 
     fn ask_alone(&mut self, source: usize) -> Alone {
         let (gain, answer) = self.ask(&[source]);
-        if let Some(site) = answer.unready {
-            let name = self.world.sites().find(|(number, _)| *number == site).map(|(_, name)| name.clone());
-            return Alone::Unready { node: name.unwrap_or_else(|| "".into()) };
+        if let Some((pod, site)) = answer.unready
+            && let Some((_, node)) = self.world.sites().find(|(number, _)| *number == site)
+        {
+            return Alone::Unready { pod: self.world.pod(pod).name.clone(), node: node.clone() };
         }
         match answer.stuck {
             Some(_) if answer.is_too_dear => {
@@ -244,10 +268,16 @@ impl Searcher<'_, '_, '_, '_> {
 
     fn singles(&self, alone: &[Option<Alone>]) -> Vec<Group> {
         let gain = |(source, alone): (usize, &Option<Alone>)| match alone {
-            Some(Alone::Cheaper { gain_pico }) => Some(Group { sources: vec![source], gain_pico: *gain_pico }),
+            Some(Alone::Cheaper { gain_pico }) if self.may_go_alone(source) => {
+                Some(Group { sources: vec![source], gain_pico: *gain_pico })
+            }
             _ => None,
         };
         alone.iter().enumerate().filter_map(gain).collect()
+    }
+
+    fn may_go_alone(&self, source: usize) -> bool {
+        self.ground.sources[source].company == Company::Any
     }
 
     /// What would be gained if these left: what they cost, less what comes instead and the least that it must save.
@@ -374,8 +404,8 @@ impl Searcher<'_, '_, '_, '_> {
 
     /// Deletes what can be deleted of these, one after the other: the most money for the least trouble first.
     fn deletions(&mut self, hopeful: &[usize]) -> Deletions {
-        let is_there = |source: &usize| self.sites[*source] != usize::MAX;
-        let mut order: Vec<usize> = hopeful.iter().copied().filter(is_there).collect();
+        let may_go = |source: &usize| self.sites[*source] != usize::MAX && self.may_go_alone(*source);
+        let mut order: Vec<usize> = hopeful.iter().copied().filter(may_go).collect();
         let worth = |one: usize, other: usize| {
             let share = self.ground.sources[other].cost + EvictionCost::COMMON;
             i128::from(self.ground.sources[one].price.pico()) * i128::from(share.parts())
@@ -384,7 +414,13 @@ impl Searcher<'_, '_, '_, '_> {
         let mut found = Deletions::default();
         let mut taken: BTreeMap<&PoolName, u32> = BTreeMap::new();
         let names: Vec<NodeName> = self.world.sites().map(|(_, name)| name.clone()).collect();
+        let mut turns = 0..;
+        // Whoever minds where others are moves once: the deletions are carried out apart, and the first must hold before the second.
+        let mut kept: BTreeSet<usize> = BTreeSet::new();
         for source in order {
+            if kept.contains(&self.sites[source]) {
+                continue;
+            }
             let pool = &self.ground.sources[source].pool;
             let count = taken.entry(pool).or_default();
             if *count >= self.ground.allowed.get(pool).copied().unwrap_or(0) {
@@ -393,8 +429,9 @@ impl Searcher<'_, '_, '_, '_> {
             self.effort.questions += 1;
             let Some(seated) = self.world.carry_out(&[self.sites[source]]) else { continue };
             *count += 1;
-            for (pod, site) in seated {
-                found.moves.insert(self.world.pod(pod).name.clone(), names[site].clone());
+            kept.extend(seated.iter().filter(|(pod, _)| minds_others(self.world.pod(*pod))).map(|(_, site)| *site));
+            for ((pod, site), turn) in seated.into_iter().zip(&mut turns) {
+                found.moves.insert(self.world.pod(pod).name.clone(), (turn, names[site].clone()));
             }
             found.sources.push(source);
             found.gain_pico = found.gain_pico.saturating_add(self.ground.sources[source].price.pico());

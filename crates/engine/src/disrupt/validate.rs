@@ -49,6 +49,7 @@ fn emptiness_holds(scene: &Scene<'_>, command: &Disruption, catalogue: &Arc<Cata
     for leaver in &command.leaving {
         let why = match found.may_leave.iter().find(|candidate| candidate.node.name == leaver.node) {
             None if is_nominated(&found, &leaver.node) => Some(Dropped::Nominated),
+            None if scene.snapshot.stopped.is_some() => Some(Dropped::Budget),
             None => Some(Dropped::Churn),
             Some(_) if imagined.buffered.contains(&leaver.node) => Some(Dropped::Nominated),
             Some(candidate) if purse.left(&candidate.pool.name, command.reason()) == 0 => Some(Dropped::Budget),
@@ -87,8 +88,8 @@ fn consolidation_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption, c
     let mut purse = Purse::new(&allowances(scene));
     for leaver in &command.leaving {
         let Some(candidate) = found.may_leave.iter().find(|candidate| candidate.node.name == leaver.node) else {
-            let is_nominated = is_nominated(&found, &leaver.node);
-            return fails(if is_nominated { Rejection::Budget } else { Rejection::Churn });
+            let is_held = is_nominated(&found, &leaver.node) || scene.snapshot.stopped.is_some();
+            return fails(if is_held { Rejection::Budget } else { Rejection::Churn });
         };
         if !still_hosts(candidate, &leaver.pods) {
             return fails(Rejection::Churn);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::drain::Guest;
-use model::pod::{DoNotDisrupt, Life, Owner};
+use model::pod::{Life, Owner};
 use model::time::Instant;
 
 /// A kubelet that gets no time at all cannot even tell the containers.
@@ -58,8 +58,5 @@ pub fn overdue_at(guest: &Guest, deadline: Option<Instant>) -> Option<Instant> {
 }
 
 pub(super) fn protected_until(guest: &Guest) -> Option<Instant> {
-    match guest.pod.do_not_disrupt {
-        DoNotDisrupt::Until(end) => Some(end),
-        DoNotDisrupt::No | DoNotDisrupt::Always => None,
-    }
+    guest.pod.do_not_disrupt.until()
 }

@@ -160,8 +160,8 @@ fn before_that_the_pods_own_wish_counts() {
 }
 
 fn leaving(guests: Vec<Guest>) -> Leaving {
-    let (unread, attached) = (Vec::new(), Vec::new());
-    Leaving { guests, unread, attached, deadline: None, draining_since: Some(at(10)) }
+    let (unread, attached, refused) = (Vec::new(), Vec::new(), BTreeMap::new());
+    Leaving { guests, unread, attached, refused, deadline: None, draining_since: Some(at(10)) }
 }
 
 // 02/TE26
@@ -206,4 +206,63 @@ fn a_pod_that_nobody_can_read_is_waited_for_until_the_deadline() {
     node.deadline = Some(at(100));
     assert!(matches!(next_step(&node, at(99)), NodeStep::Drain(drain) if drain.waiting == waiting));
     assert_eq!(next_step(&node, at(100)), NodeStep::Terminate { volumes: Volumes::Detached });
+}
+
+/// What holds up this node at second 50, by its sort and in words.
+fn held(node: &Leaving) -> Option<(Cause, String)> {
+    blocker(&next_step(node, at(50))).map(|blocker| (blocker.what.cause(), blocker.to_string()))
+}
+
+fn said(cause: Cause, text: &str) -> Option<(Cause, String)> {
+    Some((cause, text.to_owned()))
+}
+
+// Spec 02, flaw 34
+#[test]
+fn whoever_holds_up_a_drain_is_named() {
+    let one = |guest: Guest| held(&leaving(vec![guest]));
+    assert_eq!(one(guest("a")), None, "it will go");
+    assert_eq!(one(ending(guest("a"), 50)), None, "it goes");
+    assert_eq!(one(ending(guest("a"), 49)), said(Cause::StuckPod, "pod d/a should have ended by now"));
+    let annotated = "pod d/a has the annotation karpenter.sh/do-not-disrupt";
+    assert_eq!(one(protected(guest("a"), None)), said(Cause::DoNotDisrupt, annotated));
+    let until = format!("{annotated} until 1970-01-01T00:01:40Z");
+    assert_eq!(one(protected(guest("a"), Some(100))), said(Cause::DoNotDisrupt, &until));
+    let refused = |by: Refusal| {
+        let mut node = leaving(vec![guest("a"), critical(guest("z"))]);
+        node.refused.insert(order(&node.guests[0]), by);
+        held(&node)
+    };
+    assert_eq!(refused(Refusal::Budget), said(Cause::PodBudget, "a PodDisruptionBudget keeps pod d/a"));
+    let several = "pod d/a has more than one PodDisruptionBudget, so it cannot be evicted";
+    assert_eq!(refused(Refusal::SeveralBudgets), said(Cause::PodBudget, several));
+    let unread = Leaving { unread: vec![PodName::new("d", "odd")], ..leaving(vec![]) };
+    let text = "pod d/odd cannot be read, so nobody knows whether it may go";
+    assert_eq!(held(&unread), said(Cause::UnreadablePod, text));
+    let attached = |name: &str| Attached { name: name.into(), volume: Some("pv".into()) };
+    let volumes = Leaving { attached: vec![attached("va-2"), attached("va-1")], ..leaving(vec![]) };
+    let text = "VolumeAttachment va-1 is still there, and 1 other(s)";
+    assert_eq!(held(&volumes), said(Cause::Volume, text));
+    assert_eq!(held(&leaving(vec![])), None);
+}
+
+// Spec 02, flaw 34
+#[test]
+fn of_several_obstacles_the_one_that_only_a_person_removes_is_named() {
+    let node = leaving(vec![ending(guest("a"), 40), protected(guest("b"), None), guest("c")]);
+    let text = "pod d/b has the annotation karpenter.sh/do-not-disrupt, and 1 other(s)";
+    assert_eq!(held(&node), said(Cause::DoNotDisrupt, text));
+    // At the deadline nobody asks any more.
+    let late = Leaving { deadline: Some(at(60)), ..leaving(vec![protected(guest("b"), None)]) };
+    assert_eq!(held(&late), None);
+    let labels: std::collections::BTreeSet<_> = Cause::ALL.map(|cause| (cause.label(), cause.reason())).into();
+    assert_eq!(labels.len(), Cause::ALL.len());
+}
+
+// Spec 02, flaw 34
+#[test]
+fn a_pod_of_the_same_name_has_not_been_refused() {
+    let mut node = leaving(vec![guest("a")]);
+    node.refused.insert(Order { uid: "of-another".into(), ..order(&node.guests[0]) }, Refusal::Budget);
+    assert_eq!(held(&node), None);
 }

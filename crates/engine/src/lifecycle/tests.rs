@@ -300,3 +300,46 @@ fn a_machine_without_a_claim_is_an_orphan_once_it_is_not_young() {
     let found: Vec<i32> = orphans(&machines, &claims, at(100)).map(|machine| machine.id).collect();
     assert_eq!(found, [2, 4, 5]);
 }
+
+/// Spec 02, flaw 21: there a node that never becomes ready for pods lives until it expires.
+#[test]
+fn a_registered_node_has_its_time_to_become_ready_for_pods() {
+    let hour = Duration::from_secs(3600);
+    let patient = Patience { initialization: Some(hour), ..Patience::default() };
+    let mut life = ClaimLife { nodes: vec![NodeLife { is_ready: false, ..node("a") }], ..claim(REGISTERED) };
+    life.registered.since = at(10 * MINUTE);
+    let waiting = |until: i64| Step::Wait { why: Waiting::Initialization(Lacking::Readiness), until: Some(at(until)) };
+    assert_eq!(next_step(&life, patient, at(69 * MINUTE)), waiting(70 * MINUTE));
+    assert_eq!(next_step(&life, patient, at(70 * MINUTE)), Step::GiveUp(Overdue::Initialization));
+    assert_eq!(Overdue::Initialization.reason(), "initialization_timeout");
+    let sooner = ClaimLife { expire_after: Some(hour), ..life.clone() };
+    assert_eq!(next_step(&sooner, patient, at(59 * MINUTE)), waiting(60 * MINUTE));
+    let never = Patience { initialization: None, ..patient };
+    assert!(matches!(next_step(&life, never, at(1000 * MINUTE)), Step::Wait { until: None, .. }));
+    // Whoever looks late finds it ready, and does not ask how long it took.
+    life.nodes = vec![node("a")];
+    assert_eq!(next_step(&life, patient, at(1000 * MINUTE)), Step::Initialize { node: "a".into() });
+    life.initialized.status = Status::True;
+    life.nodes[0].is_ready = false;
+    assert!(matches!(next_step(&life, patient, at(1000 * MINUTE)), Step::Check { .. }), "once is enough");
+}
+
+/// Spec 02, flaw 21.
+#[test]
+fn each_generation_of_nodes_that_never_start_has_twice_the_time_of_the_last() {
+    let hour = Duration::from_secs(3600);
+    let hours = |setbacks: &Setbacks, registered: i64| setbacks.time_for(at(registered), hour).as_secs() / 3600;
+    let mut setbacks = Setbacks::default();
+    assert_eq!(hours(&setbacks, 0), 1);
+    // Three that registered about the same time are one generation.
+    for registered in [0, 5, 9] {
+        setbacks.note(at(registered), at(3600 + registered));
+    }
+    assert_eq!([0, 9, 3600, 3601].map(|registered| hours(&setbacks, registered)), [1, 1, 1, 2]);
+    setbacks.note(at(4000), at(12_000));
+    assert_eq!([9, 4000, 12_000, 12_001].map(|registered| hours(&setbacks, registered)), [1, 2, 2, 4]);
+    for day in 1..100 {
+        setbacks.note(at(day * 86_400), at(day * 86_400 + 1));
+    }
+    assert_eq!(hours(&setbacks, 200 * 86_400), 64);
+}

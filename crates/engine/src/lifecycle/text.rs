@@ -59,6 +59,7 @@ impl Overdue {
         match self {
             Self::Launch => "launch_timeout",
             Self::Registration => "registration_timeout",
+            Self::Initialization => "initialization_timeout",
         }
     }
 }

@@ -43,8 +43,12 @@ pub struct Catalogue {
     pub(super) able: Vec<Bits>,
     /// Whether some type is several machines, because its offerings differ in amounts.
     pub(super) has_twins: bool,
-    /// Machines by what they have of each resource that some have.
+    /// What each machine has of each resource that some have.
+    columns: BTreeMap<Resource, Vec<i64>>,
+    /// Machines by that.
     pub(super) sizes: BTreeMap<Resource, Sizes>,
+    /// The first machine of each type, by the type's place in memory; its others follow.
+    numbers: BTreeMap<usize, usize>,
 }
 
 /// The types of one pool.
@@ -126,13 +130,19 @@ impl Catalogue {
             asking: Vec::new(),
             able: Vec::new(),
             has_twins: false,
+            columns: BTreeMap::new(),
             sizes: BTreeMap::new(),
+            numbers: BTreeMap::new(),
         };
         catalogue.lower(&types, &words, reservations);
         catalogue.has_twins = catalogue.machines.windows(2).any(|pair| is_same(&pair[0], &pair[1]));
         catalogue.asking = (0..words.key_count()).map(|key| catalogue.asking_of(key, &words)).collect();
         catalogue.able = catalogue.asking.iter().map(|asking| catalogue.able_of(asking)).collect();
-        catalogue.sizes = sizes(&catalogue.machines);
+        catalogue.columns = columns(&catalogue.machines);
+        let sizes = catalogue.columns.iter().map(|(resource, column)| Some((resource.clone(), Sizes::new(column)?)));
+        catalogue.sizes = sizes.flatten().collect();
+        let numbers = catalogue.machines.iter().enumerate().rev();
+        catalogue.numbers = numbers.map(|(number, machine)| (place(&machine.instance_type), number)).collect();
         catalogue.menus = pools.iter().map(|pool| catalogue.menu(pool)).collect();
         catalogue
     }
@@ -213,6 +223,16 @@ impl Catalogue {
         self.menus.len() == pools.len() && self.menus.iter().zip(pools).all(is_same)
     }
 
+    /// The first machine of a type, if it is this very type that is on sale; it has the type's own amounts.
+    pub(super) fn machine_of(&self, instance_type: &Arc<InstanceType>) -> Option<usize> {
+        self.numbers.get(&place(instance_type)).copied()
+    }
+
+    /// What each machine has of a resource; nothing where none has any.
+    pub(super) fn column(&self, resource: &Resource) -> Option<&[i64]> {
+        self.columns.get(resource).map(Vec::as_slice)
+    }
+
     /// Machines that the pool of this number is offered.
     pub(super) fn offered_to(&self, pool: usize) -> &Bits {
         &self.menus[pool].machines
@@ -243,14 +263,18 @@ pub(super) fn reserved(pools: &[&Arc<Pool>]) -> BTreeMap<ReservationId, u32> {
     left
 }
 
-fn sizes(machines: &[Machine]) -> BTreeMap<Resource, Sizes> {
+fn columns(machines: &[Machine]) -> BTreeMap<Resource, Vec<i64>> {
     let amounts = machines.iter().flat_map(|machine| machine.allocatable.amounts());
     let resources: BTreeSet<Resource> = amounts.map(|(resource, _)| resource).collect();
-    let sizes = |resource: Resource| {
-        let column: Vec<i64> = machines.iter().map(|machine| machine.allocatable.get(&resource)).collect();
-        Some((resource, Sizes::new(&column)?))
+    let column = |resource: Resource| {
+        let column = machines.iter().map(|machine| machine.allocatable.get(&resource)).collect();
+        (resource, column)
     };
-    resources.into_iter().filter_map(sizes).collect()
+    resources.into_iter().map(column).collect()
+}
+
+fn place(instance_type: &Arc<InstanceType>) -> usize {
+    Arc::as_ptr(instance_type).addr()
 }
 
 /// The type's capacity and allocatable amounts with the available offerings that have them, the type's own amounts first.
@@ -262,7 +286,7 @@ fn groups<'a>(
     let on_sale = instance_type.offerings.iter().filter(|offering| offering.is_available);
     for offering in on_sale.filter(|offering| reservations.has_stock(offering)) {
         // Hardly any offering differs from its type.
-        if offering.capacity_override.is_none() && offering.overhead_override.is_none() {
+        if !offering.has_own_amounts() {
             groups[0].1.push(offering);
             continue;
         }

@@ -1,5 +1,6 @@
 //! The first complete plan: most important pods first, each on the first place that takes it.
 
+pub(crate) mod scatter;
 pub(crate) mod whatif;
 
 use std::cell::RefCell;
@@ -169,12 +170,46 @@ impl<'w, 'a> Greedy<'w, 'a> {
     ///
     /// Fails when it ends early; what was seated until then stays.
     pub(crate) fn run(&mut self, cancel: &AtomicBool) -> Result<(), OutOfEffort> {
+        self.keep_promises(cancel)?;
         let mut waiting: Vec<usize> = Vec::new();
-        for level in self.queue().chunk_by(|a, b| self.world.pods[*a].priority == self.world.pods[*b].priority) {
+        let queue: Vec<usize> = self.queue().into_iter().filter(|pod| self.seats[*pod].is_none()).collect();
+        for level in queue.chunk_by(|a, b| self.world.pods[*a].priority == self.world.pods[*b].priority) {
             waiting.extend(level);
             waiting = self.seat_all(waiting, cancel)?;
         }
         Ok(())
+    }
+
+    /// Seats pods where they were promised a place, as far as it still takes them; company may come with the last of them. The others
+    /// wait with everybody else.
+    fn keep_promises(&mut self, cancel: &AtomicBool) -> Result<(), OutOfEffort> {
+        let mut waiting = self.world.promised.clone();
+        loop {
+            let before = waiting.len();
+            let mut left = Vec::new();
+            for (pod, site) in waiting {
+                self.step(cancel)?;
+                if !self.seat_at(pod, site, self.classes[self.class_of[pod]].rungs.len()) {
+                    left.push((pod, site));
+                }
+            }
+            if left.is_empty() || left.len() == before {
+                return Ok(());
+            }
+            waiting = left;
+        }
+    }
+
+    /// Seats a pod on a certain site, on the first of so many rungs that suits it.
+    pub(super) fn seat_at(&mut self, pod: usize, site: usize, rungs: usize) -> bool {
+        let (class, classes) = (self.class_of[pod], self.classes.clone());
+        let found = (0..rungs).find(|rung| {
+            let walk = self.walk(&classes[class], *rung);
+            self.site_verdict(class, *rung, site, &walk.rules).is_ok()
+        });
+        let Some(rung) = found.filter(|_| !classes[class].pod.wants.has_resource_claims) else { return false };
+        self.settle_on(Bid { pod, class, rung, is_choosy: false }, site);
+        true
     }
 
     /// Seats pods until a whole round seats nobody more, and returns who is left.
@@ -278,8 +313,7 @@ impl<'w, 'a> Greedy<'w, 'a> {
             match self.site_verdict(class, rung, site, &walk.rules) {
                 Ok(()) if *skips > 0 => *skips -= 1,
                 Ok(()) => {
-                    self.topology.rely(&self.classes[class].rungs[rung].rules);
-                    self.take_site(bid, site);
+                    self.settle_on(bid, site);
                     return Ok(true);
                 }
                 Err(Refusal::Final) => self.close_site(bid, site),
@@ -307,7 +341,9 @@ impl<'w, 'a> Greedy<'w, 'a> {
         Err(if lasts { Refusal::Final } else { Refusal::ForNow })
     }
 
-    pub(super) fn take_site(&mut self, bid: Bid, site: usize) {
+    /// Seats a pod on a site that its rules were looked at for.
+    fn settle_on(&mut self, bid: Bid, site: usize) {
+        self.topology.rely(&self.classes[bid.class].rungs[bid.rung].rules);
         let (class, taken) = (&self.classes[bid.class], &mut self.sites[site]);
         self.free.take(site, &class.requests);
         taken.free.copy_from_slice(self.free.row(site));

@@ -43,7 +43,27 @@ impl<K: Hash + Eq> Known<K, usize> {
     }
 }
 
-pub(crate) fn hash(thing: &impl Hash) -> u64 {
+/// Finds things of a list by their hashes. The list itself stays with whoever has it.
+#[derive(Debug, Default)]
+pub(crate) struct Finder(Vec<(u64, usize)>);
+
+impl Finder {
+    pub(crate) fn new<'t, T: Hash + ?Sized + 't>(things: impl IntoIterator<Item = &'t T>) -> Self {
+        let mut places: Vec<(u64, usize)> = things.into_iter().map(hash).zip(0..).collect();
+        places.sort_unstable();
+        Self(places)
+    }
+
+    /// The place of a thing in the list that this was made from; who has the list says whether it is there for real.
+    pub(crate) fn find(&self, wanted: &(impl Hash + ?Sized), is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let wanted = hash(wanted);
+        let from = self.0.partition_point(|(hash, _)| *hash < wanted);
+        let candidates = self.0[from..].iter().take_while(|(hash, _)| *hash == wanted);
+        candidates.map(|(_, place)| *place).find(|place| is_it(*place))
+    }
+}
+
+pub(crate) fn hash(thing: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = Fnv::default();
     thing.hash(&mut hasher);
     hasher.finish()
@@ -119,6 +139,15 @@ mod tests {
         (1..=3).for_each(|number| known.add(Alike(number), 10 * number));
         let found: Vec<Option<&u32>> = (0..=3).map(|number| known.get(&Alike(number))).collect();
         assert_eq!(found, [None, Some(&10), Some(&20), Some(&30)]);
+    }
+
+    #[test]
+    fn places_are_found_although_hashes_are_alike() {
+        let list = [5, 7, 9].map(Alike);
+        let finder = Finder::new(&list);
+        let find = |number| finder.find(&Alike(number), |place| list[place] == Alike(number));
+        assert_eq!([5, 7, 9, 6].map(find), [Some(0), Some(1), Some(2), None]);
+        assert_eq!(Finder::new(["a", "b"]).find("b", |place| place == 1), Some(1));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What is on sale, as one question sees it: a catalogue, with the words that the question brings.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use model::instance::InstanceType;
 use model::resources::Resource;
 
 use super::bits::Bits;
@@ -55,6 +57,33 @@ impl<'a> Machines<'a> {
     /// Machines that the pool of this number is offered.
     pub(crate) fn offered_to(&self, pool: usize) -> &'a Bits {
         self.catalogue.offered_to(pool)
+    }
+
+    /// The machines of these types, if all of them are on sale.
+    pub(crate) fn of_types(&self, types: &[Arc<InstanceType>]) -> Option<Bits> {
+        let mut machines = Bits::empty(self.all.len());
+        for instance_type in types {
+            machines.insert(self.catalogue.machine_of(instance_type)?);
+        }
+        Some(machines)
+    }
+
+    /// The machine that has a type's own amounts, if it is on sale.
+    pub(crate) fn of_type(&self, instance_type: &Arc<InstanceType>) -> Option<&'a Machine> {
+        self.catalogue.machine_of(instance_type).map(|number| &self.all[number])
+    }
+
+    /// What each machine has of an axis; nothing where none has any.
+    pub(crate) fn amounts(&self, axis: usize) -> Option<&'a [i64]> {
+        self.catalogue.column(&self.axes[axis])
+    }
+
+    /// Every state of a key that some of these machines ask for; empty where none of them mentions it.
+    pub(crate) fn states_asked(&self, key: Key, machines: &Bits) -> Bits {
+        let mut states = Bits::empty(self.state_counts[key]);
+        let asking = self.asking[key].iter().filter(|asking| asking.requirement.is_some());
+        asking.filter(|asking| asking.machines.intersects(machines)).for_each(|asking| states.add_all(&asking.states));
+        states
     }
 
     /// Machines whose label of this key can be in one of these states.

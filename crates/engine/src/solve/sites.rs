@@ -16,9 +16,9 @@ use model::volume::{AttachLimits, Attachments, first_overfull};
 use super::bits::Bits;
 use super::claims::conflict;
 use super::classes::{Class, Rung};
-use super::hash::hash;
+use super::hash::Finder;
 use super::rooms::has_room;
-use super::words::{ABSENT, Mask, hold_surely};
+use super::words::{ABSENT, Key, Mask, hold_surely};
 use super::world::World;
 
 /// A node that is there, or a claim that was made before.
@@ -79,11 +79,12 @@ impl<'a> World<'a> {
     pub(super) fn sites_and_standing(&self) -> (Vec<Site<'a>>, Vec<Standing<'a>>) {
         let mut nodes: Vec<&'a Arc<Node>> = self.nodes().collect();
         nodes.sort_by_key(|node| (!node.is_initialized(), &node.name));
-        let index = Index::new(&nodes);
+        let by_name = Finder::new(nodes.iter().map(|node| &node.name));
         let mut standing = Vec::new();
         let mut on_site: Vec<Vec<&'a Pod>> = vec![Vec::new(); nodes.len()];
         for pod in self.snapshot.pods.values().filter(|pod| pod.life != Life::Terminal) {
-            let site = pod.node.as_ref().and_then(|node| index.find(&nodes, node));
+            let place = |name: &NodeName| by_name.find(name, |place| nodes[place].name == *name);
+            let site = pod.node.as_ref().and_then(place);
             if let Some(site) = site.filter(|_| !self.is_asked_for(pod)) {
                 standing.push(Standing { pod, site });
                 on_site[site].push(pod);
@@ -112,7 +113,7 @@ impl<'a> World<'a> {
             start: Taken { free: self.amounts(&free), ports: ports.collect(), attached },
             is_overdrawn: left.amounts().any(|(_, amount)| amount.is_negative()),
             attach_limits: promise.attach_limits,
-            takes_pods: !node.is_leaving,
+            takes_pods: !node.is_leaving && !self.closed.contains(&node.name),
         }
     }
 
@@ -133,10 +134,20 @@ impl<'a> World<'a> {
         for instance_type in types {
             let possible: Vec<&Daemon> = self.possible_daemons(node, states, instance_type);
             let daemons = possible.iter().fold(Resources::default(), |sum, daemon| sum.plus(&daemon.requests));
+            let mut lower = |amounts: &Resources| {
+                let left = amounts.minus(&daemons);
+                room = Some(room.take().map_or_else(|| left.clone(), |least| least.min(&left)));
+            };
             let open = instance_type.offerings.iter().filter(|offering| offering.is_available);
-            for left in open.map(|offering| instance_type.allocatable_of(offering).minus(&daemons)) {
-                room = Some(room.map_or_else(|| left.clone(), |least| least.min(&left)));
+            // Hardly any offering differs from its type.
+            let (odd, usual): (Vec<_>, Vec<_>) = open.partition(|offering| offering.has_own_amounts());
+            if !usual.is_empty() {
+                match self.machines.of_type(instance_type) {
+                    Some(machine) => lower(&machine.allocatable),
+                    None => lower(&instance_type.allocatable()),
+                }
             }
+            odd.into_iter().for_each(|offering| lower(&instance_type.allocatable_of(offering)));
             promise.ports.extend(possible.iter().flat_map(|daemon| daemon.ports.iter().cloned()));
             for (driver, limit) in &instance_type.attach_limits {
                 let tightest = promise.attach_limits.entry(driver.clone()).or_insert(*limit);
@@ -175,19 +186,29 @@ impl<'a> World<'a> {
             return states.map(|(key, state)| self.words.just(key, state)).collect();
         };
         let mut states = self.template_states(requirements);
+        let machines = self.machines.of_types(types);
         for (key, states) in states.iter_mut().enumerate() {
             let name = self.words.key_name(key);
             if let Some(value) = node.labels.get(name) {
                 *states = self.words.just(key, self.words.state(key, value));
                 continue;
             }
-            let mut possible = Bits::empty(self.words.state_count(key));
-            for requirement in types.iter().filter_map(|t| t.requirements.get(name)) {
-                possible.add_all(&self.words.states(key, requirement));
-            }
+            let possible = match &machines {
+                Some(machines) => self.machines.states_asked(key, machines),
+                None => self.states_asked(key, types),
+            };
             if !possible.is_empty() {
                 states.keep(&possible);
             }
+        }
+        states
+    }
+
+    /// Every state of a key that some of these types ask for, whether they are on sale or not.
+    fn states_asked(&self, key: Key, types: &[Arc<InstanceType>]) -> Bits {
+        let mut states = Bits::empty(self.words.state_count(key));
+        for requirement in types.iter().filter_map(|offered| offered.requirements.get(self.words.key_name(key))) {
+            states.add_all(&self.words.states(key, requirement));
         }
         states
     }
@@ -200,24 +221,6 @@ impl<'a> World<'a> {
         };
         let suits = |requirements: &Requirements| self.words.masks(requirements).iter().all(suits);
         is_welcome(daemon, node) && terms(daemon).iter().any(suits)
-    }
-}
-
-/// Nodes by name.
-struct Index(Vec<(u64, usize)>);
-
-impl Index {
-    fn new(nodes: &[&Arc<Node>]) -> Self {
-        let mut index: Vec<(u64, usize)> = nodes.iter().enumerate().map(|(i, node)| (hash(&node.name), i)).collect();
-        index.sort_unstable();
-        Self(index)
-    }
-
-    fn find(&self, nodes: &[&Arc<Node>], name: &NodeName) -> Option<usize> {
-        let wanted = hash(name);
-        let from = self.0.partition_point(|(hash, _)| *hash < wanted);
-        let candidates = self.0[from..].iter().take_while(|(hash, _)| *hash == wanted);
-        candidates.map(|(_, node)| *node).find(|node| nodes[*node].name == *name)
     }
 }
 

@@ -13,6 +13,7 @@ use model::labels::Labels;
 use model::requirements::{Requirement, Requirements};
 
 use super::bits::Bits;
+use super::hash::Finder;
 
 /// The label is not there.
 pub(crate) const ABSENT: usize = 0;
@@ -43,7 +44,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Lexicon {
     names: Vec<Arc<str>>,
-    index: BTreeMap<Arc<str>, Key>,
+    index: Finder,
     entries: Vec<Entry>,
 }
 
@@ -51,6 +52,7 @@ pub(crate) struct Lexicon {
 struct Entry {
     /// Named values and stand-ins, in the order of their names.
     values: Vec<Arc<str>>,
+    index: Finder,
     /// Those of them that nobody named.
     stand_ins: BTreeSet<Arc<str>>,
     cuts: BTreeSet<i64>,
@@ -102,14 +104,14 @@ impl Dictionary {
     }
 
     fn entry(&mut self, key: &Arc<str>) -> &mut Seen {
-        match self.base.index.get(key) {
-            Some(known) => self.more.entry(*known).or_default(),
+        match self.base.key(key) {
+            Some(known) => self.more.entry(known).or_default(),
             None => self.keys.entry(key.clone()).or_default(),
         }
     }
 
     pub(crate) fn add_key(&mut self, key: &Arc<str>) {
-        if !self.base.index.contains_key(key) {
+        if self.base.key(key).is_none() {
             self.keys.entry(key.clone()).or_default();
         }
     }
@@ -135,20 +137,30 @@ impl Dictionary {
         }
     }
 
-    pub(crate) fn has_key(&self, key: &str) -> bool {
-        self.base.index.contains_key(key) || self.keys.contains_key(key)
+    /// The value of a label that a node has: it matters only where somebody asks for its key.
+    pub(crate) fn add_label(&mut self, key: &str, value: &Arc<str>) {
+        let seen = match self.base.key(key) {
+            Some(known) if self.base.entries[known].names(value) => return,
+            Some(known) => self.more.entry(known).or_default(),
+            None => match self.keys.get_mut(key) {
+                Some(seen) => seen,
+                None => return,
+            },
+        };
+        seen.values.insert(value.clone());
     }
 
     /// Gives out numbers that stay. Only for a dictionary that starts from nothing.
     pub(crate) fn lexicon(self) -> Lexicon {
         let mut lexicon = Lexicon::default();
-        for (number, (key, seen)) in self.keys.into_iter().enumerate() {
-            lexicon.index.insert(key.clone(), number);
+        for (key, seen) in self.keys {
             lexicon.names.push(key);
             let stand_ins = stand_ins(&seen, &Entry::default());
             let values = seen.values.into_iter().chain(stand_ins.iter().cloned()).collect::<BTreeSet<_>>();
-            lexicon.entries.push(Entry { values: values.into_iter().collect(), stand_ins, cuts: seen.cuts });
+            let values: Vec<Arc<str>> = values.into_iter().collect();
+            lexicon.entries.push(Entry { index: by_text(&values), values, stand_ins, cuts: seen.cuts });
         }
+        lexicon.index = by_text(&lexicon.names);
         lexicon
     }
 
@@ -170,13 +182,17 @@ impl Dictionary {
 impl Lexicon {
     /// Whether somebody named this value of a key. A stand-in is nobody's until somebody names it.
     fn names(&self, key: &str, value: &str) -> bool {
-        self.index.get(key).is_some_and(|key| self.entries[*key].names(value))
+        self.key(key).is_some_and(|key| self.entries[key].names(value))
+    }
+
+    fn key(&self, name: &str) -> Option<Key> {
+        self.index.find(name, |place| *self.names[place] == *name)
     }
 }
 
 impl Entry {
     fn find(&self, value: &str) -> Option<usize> {
-        self.values.binary_search_by(|known| (**known).cmp(value)).ok()
+        self.index.find(value, |place| *self.values[place] == *value)
     }
 
     fn names(&self, value: &str) -> bool {
@@ -190,6 +206,11 @@ impl Entry {
         lacking.retain(|value| self.find(value).is_none());
         lacking.into_iter().collect()
     }
+}
+
+/// Words are asked for with every label of every node, and their texts are long.
+fn by_text(words: &[Arc<str>]) -> Finder {
+    Finder::new(words.iter().map(|word| &**word))
 }
 
 /// Where there are bounds, one unnamed integer for each piece of the number line; those that are there already stay.
@@ -231,7 +252,7 @@ impl Words {
     }
 
     pub(crate) fn key(&self, name: &str) -> Option<Key> {
-        self.base.index.get(name).or_else(|| self.index.get(name)).copied()
+        self.base.key(name).or_else(|| self.index.get(name).copied())
     }
 
     pub(crate) fn key_name(&self, key: Key) -> &Arc<str> {
@@ -260,9 +281,9 @@ impl Words {
 
     /// The state of a label with this value.
     pub(crate) fn state(&self, key: Key, value: &str) -> usize {
-        let known = self.known(key);
+        let known = self.base.entries.get(key).and_then(|entry| entry.find(value));
         let find = |values: &[Arc<str>]| values.binary_search_by(|other| (**other).cmp(value)).ok();
-        let index = find(known).or_else(|| find(&self.more[key]).map(|index| known.len() + index));
+        let index = known.or_else(|| find(&self.more[key]).map(|index| self.known(key).len() + index));
         index.map_or(OTHER, |index| FIRST_VALUE + index)
     }
 
@@ -318,8 +339,14 @@ impl Words {
 
     /// The state of every key on an object with these labels.
     pub(crate) fn states_of(&self, labels: &Labels) -> Vec<usize> {
-        let state = |(key, name): (Key, &Arc<str>)| labels.get(name).map_or(ABSENT, |value| self.state(key, value));
-        self.base.names.iter().chain(&self.names).enumerate().map(state).collect()
+        // Names of keys are long and begin alike, so looking for labels among keys is cheaper than for keys among labels.
+        let mut states = vec![ABSENT; self.key_count()];
+        for (name, value) in labels {
+            if let Some(key) = self.key(name) {
+                states[key] = self.state(key, value);
+            }
+        }
+        states
     }
 }
 

@@ -1,9 +1,9 @@
 //! The snapshot in numbers: what the solver works on, made once per question.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::ids::NodeName;
+use model::ids::{NodeName, PodName};
 use model::labels::HOSTNAME;
 use model::node::{Node, Progress};
 use model::pod::{HostPort, Pod};
@@ -16,6 +16,7 @@ use model::taints::{Effect, Taint, first_hard_untolerated};
 use super::Question;
 use super::bits::Bits;
 use super::catalogue::Catalogue;
+use super::hash::Finder;
 use super::kinds::Kinds;
 use super::machines::Machines;
 use super::reserve::Reservations;
@@ -27,6 +28,10 @@ pub(crate) struct World<'a> {
     pub(crate) snapshot: &'a Snapshot,
     /// Nodes that the question leaves out.
     gone: &'a BTreeSet<NodeName>,
+    /// Nodes that take none of the question's pods.
+    pub(super) closed: &'a BTreeSet<NodeName>,
+    /// Pods of the question and the sites that were promised to them, both by number.
+    pub(crate) promised: Vec<(usize, usize)>,
     /// Whether the question says that more pods are to come.
     pub(crate) expects_more: bool,
     pub(crate) words: Words,
@@ -94,6 +99,7 @@ impl<'a> World<'a> {
         (catalogue, reservations): (&'a Catalogue, Reservations),
     ) -> Self {
         let (kinds, gone, expects_more) = (Kinds::of(&pods), &question.without, question.expects_more);
+        let closed = &question.closed;
         let words = collect_words(snapshot, catalogue, &pools, &kinds.first_of_manner, gone);
         let machines = Machines::new(catalogue, collect_axes(snapshot, &kinds.first), &words);
         let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
@@ -101,6 +107,8 @@ impl<'a> World<'a> {
         let mut world = Self {
             snapshot,
             gone,
+            closed,
+            promised: Vec::new(),
             expects_more,
             words,
             machines,
@@ -116,7 +124,18 @@ impl<'a> World<'a> {
         let templates = world.pools.iter().enumerate().filter_map(|(number, pool)| world.template(number, pool));
         world.templates = templates.collect();
         (world.sites, world.standing) = world.sites_and_standing();
+        world.promised = world.kept_promises(&question.promised);
         world
+    }
+
+    fn kept_promises(&self, promised: &BTreeMap<PodName, NodeName>) -> Vec<(usize, usize)> {
+        if promised.is_empty() {
+            return Vec::new();
+        }
+        let by_name = Finder::new(self.sites.iter().map(|site| &site.node.name));
+        let place = |name: &NodeName| by_name.find(name, |place| self.sites[place].node.name == *name);
+        let pods = self.pods.iter().enumerate();
+        pods.filter_map(|(number, pod)| Some((number, place(promised.get(&pod.name)?)?))).collect()
     }
 
     /// Nodes that are there as far as the question goes.
@@ -164,10 +183,13 @@ impl<'a> World<'a> {
     fn room(&self, daemons: &[DaemonGroup]) -> Vec<i64> {
         let axes = self.machines.axes();
         let mut room: Vec<i64> = vec![0; axes.len() * self.machines.all.len()];
-        for (group, machine) in daemons.iter().flat_map(|group| group.machines.iter().map(move |m| (group, m))) {
-            for (axis, resource) in axes.iter().enumerate() {
-                let left = self.machines.all[machine].allocatable.get(resource);
-                room[machine * axes.len() + axis] = left.saturating_sub(group.requests[axis]);
+        for axis in 0..axes.len() {
+            let column = self.machines.amounts(axis);
+            for group in daemons {
+                for machine in group.machines.iter() {
+                    let left = column.map_or(0, |column| column[machine]);
+                    room[machine * axes.len() + axis] = left.saturating_sub(group.requests[axis]);
+                }
             }
         }
         room
@@ -282,13 +304,15 @@ fn collect_words(
     for node in present(snapshot, gone) {
         if let Progress::Unlaunched { requirements, types } = &node.progress {
             words.add(requirements);
-            types.iter().for_each(|instance_type| words.add(&instance_type.requirements));
+            // The lexicon has all words of what is on sale.
+            let others = types.iter().filter(|instance_type| catalogue.machine_of(instance_type).is_none());
+            others.for_each(|instance_type| words.add(&instance_type.requirements));
         }
     }
     for (key, value) in present(snapshot, gone).flat_map(|node| &node.labels) {
         // Hosts are told apart by their number, so a name matters only where somebody asks for it.
-        if words.has_key(key) && **key != *HOSTNAME {
-            words.add_value(key, value);
+        if **key != *HOSTNAME {
+            words.add_label(key, value);
         }
     }
     words.freeze()

@@ -49,6 +49,12 @@ fn a_pod_that_may_not_be_disturbed_keeps_its_node_while_it_lives() {
     check(false, |pod| pod.life = Life::Terminal);
     check(true, |pod| pod.do_not_disrupt = DoNotDisrupt::Until(at(NOW + 1)));
     check(false, |pod| pod.do_not_disrupt = DoNotDisrupt::Until(at(NOW)));
+    // The longest of several counts.
+    for (first, second, is_kept) in [(0, 1, true), (1, 0, true), (0, 0, false)] {
+        let other = pod("b").change(|pod| pod.do_not_disrupt = DoNotDisrupt::Until(at(NOW + second)));
+        let both = one(|pod| pod.do_not_disrupt = DoNotDisrupt::Until(at(NOW + first))).running("n", vec![other]);
+        assert_eq!(is_kept_by_pod(&both, Method::Drift), is_kept, "{first} and {second}");
+    }
     let until = one(|pod| pod.do_not_disrupt = DoNotDisrupt::Until(at(NOW + 9)));
     let stay = kept(&until, Method::Drift).unwrap();
     assert_eq!(
@@ -127,7 +133,7 @@ fn what_is_not_settled_and_ours_is_no_candidate() {
         cluster
     });
     check("disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation", |cluster| {
-        cluster.tenure("n", |tenure| tenure.do_not_disrupt = true)
+        cluster.tenure("n", |tenure| tenure.do_not_disrupt = DoNotDisrupt::Always)
     });
     check("node doesn't have required label (label=karpenter.sh/nodepool)", |cluster| {
         cluster.node("n", |node| drop(node.labels.remove(NODE_POOL)))

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use engine::disrupt::{Decision, Rules, Scene, StaticCount, Validity, decide, still_holds};
 use model::budget::{Budget, BudgetText};
-use model::disruption::{Disruption, Stay};
+use model::disruption::{Disruption, Method, Moved, Stay, Unready};
+use model::eviction::{is_currently_reschedulable, is_reschedulable};
 use model::ids::{NodeName, PodName, PoolName};
 use model::labels::{ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODE_POOL, OS, ZONE};
 use model::node::{Drifted, Node, Progress, Tenure};
-use model::plan::Plan;
+use model::plan::{Plan, Target};
 use model::pod::Pod;
 use model::pool::{ConsolidationPolicy, Pool, PoolKind};
 use model::snapshot::{PodBudget, Snapshot};
@@ -28,13 +29,20 @@ pub(crate) fn at(seconds: i64) -> Instant {
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) snapshot: Snapshot,
+    pub(crate) foresight: Duration,
     pub(crate) pending: Vec<Pod>,
     pub(crate) nominated: BTreeSet<NodeName>,
     pub(crate) under_way: Vec<Disruption>,
     pub(crate) paused: BTreeMap<PoolName, Instant>,
     pub(crate) static_pools: BTreeMap<PoolName, StaticCount>,
-    pub(crate) moved: BTreeMap<PodName, Instant>,
+    pub(crate) moved: BTreeMap<PodName, Moved>,
     pub(crate) rules: Rules,
+}
+
+/// A pod, and the machine that is not ready for it.
+pub(crate) fn unready(pod: &str, node: &str) -> Unready {
+    let claim = Some(format!("claim-{node}").into());
+    Unready { pod: PodName::new("default", pod), claim, node: Some(node.into()) }
 }
 
 /// Pools that let all their nodes go.
@@ -43,6 +51,7 @@ pub(crate) fn cluster(pools: Vec<PoolSketch>) -> Cluster {
     snapshot.now = at(NOW);
     Cluster {
         snapshot,
+        foresight: Duration::ZERO,
         pending: Vec::new(),
         nominated: BTreeSet::new(),
         under_way: Vec::new(),
@@ -170,7 +179,9 @@ impl Cluster {
     pub(crate) fn scene(&self) -> Scene<'_> {
         Scene {
             snapshot: &self.snapshot,
+            settled_by: self.snapshot.now.plus(self.foresight),
             pending: self.pending.iter().collect(),
+            promised: BTreeMap::new(),
             nominated: self.nominated.clone(),
             moved: self.moved.clone(),
             under_way: self.under_way.iter().collect(),
@@ -221,11 +232,38 @@ impl Cluster {
 
     /// The cluster once all commands are carried out, each held before the judge.
     pub(crate) fn carried_out(&self, decision: &Decision) -> Snapshot {
+        check_moves(&self.snapshot, &decision.commands);
         decision
             .commands
             .iter()
             .enumerate()
             .fold(self.snapshot.clone(), |world, (number, command)| carry_out(&world, command, number))
+    }
+}
+
+/// Everybody on a node that leaves who will be there again has a place, and nobody else; and all places are on nodes that stay.
+pub(crate) fn check_moves(before: &Snapshot, commands: &[Disruption]) {
+    let leaving: BTreeSet<&NodeName> = commands.iter().flat_map(Disruption::nodes).collect();
+    for command in commands {
+        let moves: BTreeMap<&PodName, &Target> = command.moves.iter().map(|(pod, target)| (pod, target)).collect();
+        assert_eq!(moves.len(), command.moves.len(), "nobody moves twice: {command:#?}");
+        for (pod, target) in &moves {
+            let is_there = match target {
+                Target::Node(node) => before.nodes.contains_key(node) && !leaving.contains(node),
+                Target::Claim(number) => *number < command.replacements.len(),
+            };
+            assert!(is_there, "{pod} goes to {target:?}, which is no place to be: {commands:#?}");
+        }
+        let own: BTreeSet<&NodeName> = command.nodes().collect();
+        for pod in before.pods.values().filter(|pod| pod.node.as_ref().is_some_and(|node| own.contains(node))) {
+            let needs_a_place = match command.method {
+                // Nobody on an empty node would be missed, and the pods of static pools are planned for when they wait.
+                Method::Emptiness | Method::StaticDrift => false,
+                Method::Drift => is_currently_reschedulable(pod, &before.disruption_budgets, before.now),
+                Method::MultiConsolidation | Method::SingleConsolidation => is_reschedulable(pod),
+            };
+            assert_eq!(moves.contains_key(&pod.name), needs_a_place, "{}: {command:#?}", pod.name);
+        }
     }
 }
 
@@ -239,7 +277,7 @@ pub(crate) fn carry_out(before: &Snapshot, command: &Disruption, number: usize) 
     for pod in world.pods.values_mut().filter(|pod| moved.contains(&pod.name)) {
         Arc::make_mut(pod).node = None;
     }
-    let is_static = command.method == model::disruption::Method::StaticDrift;
+    let is_static = command.method == Method::StaticDrift;
     let plan = Plan {
         placements: command.moves.iter().filter(|(pod, _)| world.pods.contains_key(pod)).cloned().collect(),
         claims: if is_static { Vec::new() } else { command.replacements.clone() },

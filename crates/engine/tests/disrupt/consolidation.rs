@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use model::disruption::{Disruption, Method, Stay, Verb};
-use model::ids::TypeName;
+use model::disruption::{Disruption, Method, Moved, Stay, Verb};
+use model::ids::{PodName, TypeName};
 use model::instance::InstanceType;
 use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE};
 use model::node::Progress;
 use model::pod::{DoNotDisrupt, Weighted};
+use model::pool::PoolState;
 use model::price::Price;
 use model::snapshot::{MinValuesPolicy, PreferencePolicy};
+use model::taints::{Match, Toleration};
 
-use crate::cluster::{Cluster, NOW, at, cluster};
+use crate::cluster::{Cluster, NOW, at, cluster, unready};
 use crate::fixture::*;
 
 fn cpu(name: &str, milli: i64) -> PodSketch {
@@ -31,6 +33,7 @@ fn spot(cluster: Cluster, name: &str) -> Cluster {
     cluster.label(name, CAPACITY_TYPE, "spot")
 }
 
+// 02/CO23
 /// Spot nodes that may not be replaced by spot do not take the turns of others, however many they are.
 #[test]
 fn what_is_refused_keeps_nobody_from_its_turn() {
@@ -54,19 +57,47 @@ fn what_is_left_after_the_dear_ones_must_pay_for_itself_as_well() {
     assert!(matches!(one.stay("n"), Stay::PaysBackLate { .. }), "{:?}", one.stay("n"));
 }
 
-// 02/CO1
+// 02/CO1 02/CO25
 #[test]
 fn a_node_whose_pods_fit_elsewhere_is_deleted() {
     let two = sized().machine("a", "fake-it-3", vec![cpu("x", 500)]).machine("b", "fake-it-3", vec![cpu("y", 3000)]);
     let command = two.command();
     assert_eq!((command.method, command.verb()), (Method::SingleConsolidation, Verb::Delete));
     assert_eq!(command.nodes().next().unwrap().as_str(), "a");
+    let own = two.snapshot.pools[&"p".into()].instance_types[3].offerings[0].price;
+    assert_eq!((command.worth.before, command.worth.after, command.worth.saved_pico()), (own, Price::ZERO, own.pico()));
     let foreign = sized()
         .machine("a", "fake-it-3", vec![cpu("x", 3500)])
         .machine("b", "fake-it-3", vec![cpu("y", 3500)])
         .node("b", |node| (node.tenure, node.pool) = (None, None))
         .node("b", |node| node.allocatable.cpu_milli = 64_000);
     assert_eq!(foreign.all_leaving(), ["a"], "nodes of others take pods as well");
+}
+
+/// The scheduler goes where most is left: it puts the largest pod where the two others would have to stand.
+#[test]
+fn what_only_just_fits_stays_unless_it_saves_more_than_it_costs_to_be_wrong() {
+    let around = |price: f64, room: i64| {
+        let own = priced(&shape("own").with("cpu", 10_000).build(), |_, _| Some(1.0));
+        let types = series(10).iter().map(|one| priced(one, |_, _| Some(price))).chain([own]).collect();
+        let foreign = |cluster: Cluster, name: &str, room: i64| {
+            let cluster = cluster.machine(name, "own", Vec::new());
+            cluster.node(name, |node| (node.tenure, node.pool, node.allocatable.cpu_milli) = (None, None, room))
+        };
+        let pods = vec![cpu("four", 4000), cpu("three", 3000), cpu("two", 2000)];
+        let own = cluster(vec![pool("p").types(types)]).machine("n", "own", pods);
+        foreign(foreign(own, "w", room), "x", 5000)
+    };
+    let tight = around(1.0, 4000);
+    let roomy = tight.machine("roomy", "fake-it-0", vec![cpu("small", 500)]);
+    assert_eq!(
+        roomy.node("x", |node| node.allocatable.cpu_milli = 5500).all_leaving(),
+        ["roomy"],
+        "who is free to go goes"
+    );
+    assert_eq!(around(1.0, 4000).stay("n"), Stay::TooTight { pod: PodName::new("default", "two") });
+    assert_eq!(around(1.0, 6000).all_leaving(), ["n"], "there is room enough, wherever they go");
+    assert_eq!(around(0.5, 4000).all_leaving(), ["n"], "a machine for who is left over costs half of what is saved");
 }
 
 // 02/CO2 02/CO25
@@ -135,10 +166,14 @@ fn a_pool_that_offers_nothing_keeps_only_its_own_nodes() {
         vec![cpu("x", 500)],
     );
     assert_eq!(two.all_leaving(), ["n"]);
+    for state in [PoolState::NotReady, PoolState::Deleting] {
+        let unfit = cluster(vec![pool("p").types(series(8)), pool("q").types(series(8)).weight(9).state(state)]);
+        assert_eq!(unfit.machine("n", "fake-it-7", vec![cpu("x", 500)]).all_leaving(), ["n"], "{state:?}");
+    }
 }
 
 /// Changes the price of offerings.
-fn priced(offered: &Arc<InstanceType>, price: impl Fn(&str, &str) -> Option<f64>) -> Arc<InstanceType> {
+pub(crate) fn priced(offered: &Arc<InstanceType>, price: impl Fn(&str, &str) -> Option<f64>) -> Arc<InstanceType> {
     let mut changed = InstanceType::clone(offered);
     for one in &mut changed.offerings {
         let [kind, zone] = [CAPACITY_TYPE, ZONE].map(|key| one.label(key).unwrap().to_string());
@@ -188,7 +223,7 @@ fn who_may_not_be_disturbed_is_not_moved_to_save_money() {
     };
     assert_eq!(with(|it| it), ["a"]);
     assert!(with(|it| it.pdb("x", 0, |_| {})).is_empty());
-    assert!(with(|it| it.tenure("a", |tenure| tenure.do_not_disrupt = true)).is_empty());
+    assert!(with(|it| it.tenure("a", |tenure| tenure.do_not_disrupt = DoNotDisrupt::Always)).is_empty());
     let protected = cpu("z", 100).change(|pod| pod.do_not_disrupt = DoNotDisrupt::Always);
     let two = sized().machine("a", "fake-it-9", vec![cpu("x", 500), protected]);
     assert!(two.all_leaving().is_empty());
@@ -203,7 +238,7 @@ fn pods_are_not_moved_to_nodes_that_are_not_ready() {
             .machine("b", "fake-it-9", vec![])
             .node("b", |node| (node.progress, node.created) = (Progress::Starting { has_node: true }, at(NOW - age)))
     };
-    assert_eq!(with(60).stay("a"), Stay::Unready { node: "b".into() });
+    assert_eq!(with(60).stay("a"), Stay::Unready(unready("x", "b")));
     let ready = with(60).machine("c", "fake-it-9", vec![cpu("y", 6000)]).stay("b");
     assert_eq!(ready, Stay::NotInitialized);
     assert!(
@@ -237,8 +272,37 @@ fn where_pods_came_or_went_lately_nobody_is_taken_or_brought() {
     assert_eq!(with(NOW - 10).stay("b"), Stay::NotConsolidatable { until: Some(at(NOW + 50)) });
     let oversized = with(NOW - 10).machine("c", "fake-it-20", vec![cpu("z", 900)]);
     assert_eq!(oversized.command().verb(), Verb::Replace, "a new node is nobody's destination");
-    let never = with(NOW - 10).consolidate_after("p", None);
-    assert!(never.all_leaving().is_empty(), "and nothing of a pool that never consolidates is a source");
+    // The node with the room is of a pool that never consolidates: it is never a source and always a destination.
+    let beside = |after: Option<u64>| {
+        cluster(vec![pool("p").types(vec![series(1)[0].clone()]), pool("q").types(vec![series(4)[3].clone()])])
+            .consolidate_after("p", Some(60))
+            .consolidate_after("q", after)
+            .machine("a", "fake-it-0", vec![cpu("x", 500)])
+            .machine("b", "fake-it-3", vec![cpu("y", 3000)])
+            .tenure("b", |tenure| (tenure.last_pod_event, tenure.consolidatable) = (Some(at(NOW - 10)), None))
+    };
+    let never = [None, Some(0), Some(60)].map(|after| beside(after).all_leaving());
+    assert_eq!(never, [vec!["a".to_owned()], vec!["a".to_owned()], vec![]]);
+    assert_eq!(beside(None).stay("b"), Stay::ConsolidationDisabled("q".into()));
+}
+
+#[test]
+fn a_machine_that_is_only_planned_is_for_nobody_else_whatever_he_tolerates() {
+    let all = Toleration { key: None, matches: Match::Any, effect: None };
+    for tolerations in [Vec::new(), vec![all]] {
+        let tolerant = || cpu("x", 300).change(|pod| pod.wants.tolerations = tolerations.clone());
+        let first = sized().machine("old", "fake-it-9", vec![cpu("y", 500)]);
+        let command = first.command();
+        assert_eq!(command.verb(), Verb::Replace);
+        // There is room on what comes for the old one; but who knows whether it comes, and when.
+        let mut both = first.machine("n", "fake-it-9", vec![tolerant()]);
+        both.under_way = vec![command];
+        let own = both.command();
+        assert_eq!((own.nodes().map(|name| name.as_str()).collect::<Vec<_>>(), own.replacements.len()), (vec!["n"], 1));
+        // Drifted nodes are no exception.
+        let drifted = both.drifted("n", NOW - 10).consolidate_after("p", None);
+        assert_eq!(drifted.command().replacements.len(), 1);
+    }
 }
 
 // 02/CO13
@@ -336,6 +400,14 @@ fn preferences_keep_a_node_unless_they_are_ignored() {
     assert!(two.all_leaving().is_empty());
     two.snapshot.policy.preferences = PreferencePolicy::Ignore;
     assert_eq!(two.all_leaving(), ["a"]);
+    let fond = cpu("x", 500).change(|pod| {
+        let wish = Weighted { weight: 5, item: reqs(&[(INSTANCE_TYPE, "In fake-it-9")]) };
+        pod.wants.preferred_nodes.push(wish);
+    });
+    let mut one = sized().machine("n", "fake-it-9", vec![fond]);
+    assert_eq!(one.stay("n"), Stay::NotCheaper);
+    one.snapshot.policy.preferences = PreferencePolicy::Ignore;
+    assert_eq!(one.command().verb(), Verb::Replace);
 }
 
 // 02/CO21
@@ -345,6 +417,7 @@ fn nodes_of_static_pools_are_never_consolidated() {
     assert_eq!(cluster.stay("n"), Stay::Wanted);
 }
 
+// 02/CO25
 #[test]
 fn one_node_may_become_two_that_cost_less_together() {
     let types = series(32);
@@ -352,7 +425,18 @@ fn one_node_may_become_two_that_cost_less_together() {
     let one = cluster(vec![pool("p").types(menu)]).machine("n", "fake-it-15", vec![cpu("x", 7000), cpu("y", 7000)]);
     let command = one.command();
     assert_eq!((command.replacements.len(), command.method), (2, Method::SingleConsolidation));
-    assert!(command.worth.after_at_most.dollars() < 10.0);
+    let sums = [command.worth.before, command.worth.after, command.worth.after_at_most];
+    assert_eq!(sums, [10.0, 4.0, 4.0].map(|dollars| Price::from_dollars(dollars).unwrap()));
+}
+
+#[test]
+fn a_node_that_would_need_two_dearer_ones_says_so() {
+    let types = series(32);
+    // Its own kind is sold out, and what the pods need of the other costs less than it, if machines could be bought in parts.
+    let own = priced(&priced(&types[15], |_, _| Some(3.8)), |_, _| None);
+    let menu = vec![own, priced(&types[7], |_, _| Some(2.0))];
+    let one = cluster(vec![pool("p").types(menu)]).machine("n", "fake-it-15", vec![cpu("x", 7000), cpu("y", 7000)]);
+    assert_eq!(one.stay("n"), Stay::TooManyReplacements { count: 2, price: Price::from_dollars(4.0).unwrap() });
 }
 
 #[test]
@@ -371,16 +455,56 @@ fn eight_nodes_may_become_two() {
     assert_eq!((before, after), (8, 2));
 }
 
+/// The large pods of the one node must share machines with the small pods of the other: neither node gains by leaving alone.
+#[test]
+fn two_nodes_may_become_two_others_by_one_command() {
+    let types = series(8);
+    let sold_out = |place: usize, dollars: f64| priced(&priced(&types[place], |_, _| Some(dollars)), |_, _| None);
+    let menu = vec![sold_out(7, 5.0), sold_out(3, 2.5), priced(&types[5], |_, _| Some(3.0))];
+    let two = |kept: &str| {
+        let two = cluster(vec![pool("p").types(menu.clone())])
+            .machine("large", "fake-it-7", vec![cpu("a", 3900), cpu("b", 3900)])
+            .machine("small", "fake-it-3", vec![cpu("c", 1800), cpu("d", 1800)]);
+        if kept.is_empty() { two } else { two.tenure(kept, |tenure| tenure.do_not_disrupt = DoNotDisrupt::Always) }
+    };
+    let command = two("").command();
+    assert_eq!((command.method, command.leaving.len(), command.replacements.len()), (Method::MultiConsolidation, 2, 2));
+    let [before, after] = [7.5, 6.0].map(|dollars| Price::from_dollars(dollars).unwrap());
+    assert_eq!((command.worth.before, command.worth.after), (before, after));
+    assert_eq!(["large", "small"].map(|kept| two(kept).all_leaving()), [vec![""; 0], vec![]]);
+}
+
+/// A pod follows its company; when that leaves as well, it does so once the company has a new place, not before.
+#[test]
+fn who_minds_others_does_not_move_to_where_they_are_not_yet() {
+    let fond = pod("fond").asks("cpu", 100).together(near(HOSTNAME, &[("app", "y")]));
+    let three = sized()
+        .machine("first", "fake-it-9", vec![fond])
+        .machine("second", "fake-it-5", vec![cpu("y", 1800)])
+        .machine("room", "fake-it-7", vec![cpu("x", 1500)])
+        .tenure("room", |tenure| tenure.do_not_disrupt = DoNotDisrupt::Always);
+    // The judge looks at each command.
+    let decision = three.decide();
+    let after = Cluster { snapshot: three.carried_out(&decision), ..three };
+    let left: Vec<&str> = after.snapshot.nodes.keys().map(|name| name.as_str()).collect();
+    assert_eq!(left, ["room", "second"]);
+    assert_eq!(after.all_leaving(), ["second"]);
+}
+
 #[test]
 fn a_pod_that_was_just_moved_is_left_alone_for_a_while() {
     let name = model::ids::PodName::new("default", "x");
-    let with = |moved: i64| {
+    let with = |moved: i64, times: u32| {
         let mut cluster = sized().machine("n", "fake-it-30", vec![cpu("x", 500)]);
-        cluster.moved.insert(name.clone(), at(moved));
+        cluster.moved.insert(name.clone(), Moved { when: at(moved), times });
         cluster
     };
-    assert_eq!(with(NOW - 299).stay("n"), Stay::MovedLately { pod: name.clone(), until: at(NOW + 1) });
-    assert_eq!(with(NOW - 300).all_leaving(), ["n"]);
+    // Twice as long after every further move, up to half an hour. Decisions 0066 and 0074.
+    for (times, rest) in [(1, 30), (2, 60), (3, 120), (7, 1920), (8, 1920), (100, 1920)] {
+        let until = at(NOW + 1);
+        assert_eq!(with(NOW - rest + 1, times).stay("n"), Stay::MovedLately { pod: name.clone(), until }, "{times}");
+        assert_eq!(with(NOW - rest, times).all_leaving(), ["n"], "{times}");
+    }
 }
 
 #[test]
@@ -406,6 +530,7 @@ fn independent_moves_are_made_at_once_and_fit_beside_each_other() {
     });
     // Two pods fit on each node, so three nodes can go; the judge sees them one after the other.
     let decision = many.decide();
+    assert!(decision.commands.len() > 1, "{:#?}", decision.commands);
     let left = 6 - decision.commands.iter().map(|command| command.leaving.len()).sum::<usize>();
     let new: usize = decision.commands.iter().map(|command| command.replacements.len()).sum();
     assert!(left + new <= 3, "{:#?}", decision.commands);

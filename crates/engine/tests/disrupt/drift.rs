@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use engine::disrupt::StaticCount;
-use model::disruption::{Method, Stay, Verb};
+use model::disruption::{Method, Stay, StayEvent, Verb};
+use model::node::Progress;
 use model::pod::DoNotDisrupt;
 
-use crate::cluster::{Cluster, NOW, at, cluster};
+use crate::cluster::{Cluster, NOW, at, cluster, unready};
 use crate::fixture::*;
 
 const TYPE: &str = "default-instance-type";
@@ -57,6 +58,19 @@ fn one_that_cannot_move_does_not_hold_up_the_next() {
     assert!(stay.event_text().unwrap().starts_with("Not all pods would schedule, default/stuck => "));
 }
 
+// 02/DR2
+#[test]
+fn one_whose_pods_would_go_to_a_node_that_is_not_ready_is_told_that_it_waits() {
+    let starting = only_type()
+        .machine("n", TYPE, vec![pod("a").asks("cpu", 500)])
+        .drifted("n", NOW - 5)
+        .machine("young", TYPE, vec![])
+        .node("young", |node| (node.progress, node.created) = (Progress::Starting { has_node: true }, at(NOW - 60)));
+    let stay = starting.stay("n");
+    assert_eq!(stay, Stay::CannotMoveYet(unready("a", "young")));
+    assert_eq!(stay.event(), Some(StayEvent::DisruptionBlocked));
+}
+
 // 02/DR3 02/DR7
 #[test]
 fn what_did_not_drift_or_is_static_is_not_replaced_by_drift() {
@@ -89,6 +103,14 @@ fn with_a_deadline_a_node_drains_but_nothing_is_bought_for_pods_that_cannot_move
     let with = without.tenure("n", |tenure| tenure.grace = Some(std::time::Duration::from_secs(9)));
     let command = with.command();
     assert_eq!((command.verb(), command.moves.len()), (Verb::Delete, 0));
+    // A budget that lets nobody go ever is the same; one that lets nobody go now will let its pod come to the new machine.
+    for (is_for_good, verb, moves) in [(true, Verb::Delete, 0), (false, Verb::Replace, 1)] {
+        let without = only_type().machine("n", TYPE, full("n")).drifted("n", NOW - 5);
+        let without = without.pdb("n", 0, |budget| budget.blocks_always = is_for_good);
+        assert!(matches!(without.stay("n"), Stay::PodBudget { .. }), "{}", without.stay("n"));
+        let command = without.tenure("n", |tenure| tenure.grace = Some(Duration::from_secs(9))).command();
+        assert_eq!((command.verb(), command.moves.len()), (verb, moves), "{is_for_good}");
+    }
 }
 
 // 02/BU12
@@ -128,9 +150,18 @@ fn static_pools_replace_within_budgets_limits_and_their_number() {
     let command = three(count(3, 0, Some(1)), 3).command();
     assert_eq!((command.method, command.replacements.len(), command.moves.len()), (Method::StaticDrift, 1, 0));
     assert_eq!(command.nodes().next().unwrap().as_str(), "n2", "what drifted first");
-    let kept = three(count(3, 0, None), 3).tenure("n0", |tenure| tenure.do_not_disrupt = true);
+    let kept = three(count(3, 0, None), 3).tenure("n0", |tenure| tenure.do_not_disrupt = DoNotDisrupt::Always);
     assert_eq!(kept.all_leaving(), ["n1", "n2"]);
     assert_eq!(three(count(3, 0, None), 3).stay_of_static(), 0);
+    assert_eq!(three(count(3, 0, None), 0).stay_of_static(), 3, "a pool that is to have no nodes replaces none");
+    // Each pool has its own.
+    let two = cluster(vec![pool("p").types(vec![shape(TYPE).build()]), pool("q").types(vec![shape("other").build()])]);
+    let two = ["a", "b"].iter().fold(two, |cluster, name| cluster.machine(name, TYPE, full(name)).drifted(name, NOW));
+    let two =
+        ["c", "d"].iter().fold(two, |cluster, name| cluster.machine(name, "other", full(name)).drifted(name, NOW));
+    let two = two.replicas("p", 2, count(2, 0, None)).replicas("q", 2, count(2, 0, Some(1))).budget("p", &["100%"]);
+    assert_eq!(two.all_leaving(), ["a", "b", "c"]);
+    assert_eq!(two.replicas("q", 1, count(2, 0, None)).budget("p", &["1"]).all_leaving(), ["a"]);
 }
 
 /// Flaw 13, for static pools.

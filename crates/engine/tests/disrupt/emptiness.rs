@@ -3,7 +3,7 @@
 use model::budget::{Budget, BudgetText};
 use model::disruption::{Disruption, Method, Stay, Verb};
 use model::node::Progress;
-use model::pod::{Life, Owner};
+use model::pod::{DoNotDisrupt, Life, Owner};
 use model::pool::ConsolidationPolicy;
 
 use crate::cluster::{Cluster, NOW, at, cluster};
@@ -55,7 +55,10 @@ fn an_empty_node_stays_while_something_keeps_it() {
     });
     assert_eq!(waiting.stay("n0"), Stay::NotConsolidatable { until: Some(at(NOW + 50)) });
     assert_eq!(waiting.decide().look_again, Some(at(NOW + 50)));
-    assert_eq!(one().tenure("n0", |tenure| tenure.do_not_disrupt = true).stay("n0"), Stay::DoNotDisrupt);
+    assert_eq!(
+        one().tenure("n0", |tenure| tenure.do_not_disrupt = DoNotDisrupt::Always).stay("n0"),
+        Stay::DoNotDisrupt { until: None }
+    );
     assert_eq!(one().consolidate_after("p", None).stay("n0"), Stay::ConsolidationDisabled("p".into()));
     assert_eq!(one().replicas("p", 1, Default::default()).stay("n0"), Stay::Wanted);
     assert_eq!(one().policy("p", ConsolidationPolicy::WhenEmpty).all_leaving(), ["n0"]);
@@ -128,6 +131,17 @@ fn room_that_a_buffer_keeps_is_kept() {
     let buffer = || vec![pod("b").asks("cpu", 3500).change(|pod| pod.is_virtual = true)];
     assert_eq!(empties(1).waiting(buffer()).stay("n0"), Stay::BufferPods("n0".into()));
     assert_eq!(empties(3).waiting(buffer()).all_leaving().len(), 2, "only the node that has the room");
+    assert_eq!(empties(3).waiting(Vec::new()).all_leaving().len(), 3, "a buffer of nothing keeps nothing");
+    let mut cleared = empties(3).waiting(buffer());
+    cleared.pending.clear();
+    assert_eq!(cleared.all_leaving().len(), 3, "nor does one that is gone");
+    // The room is beside a pod, or without it.
+    let beside = |pods: Vec<PodSketch>| {
+        let room = vec![pod("b").asks("cpu", 2500).change(|pod| pod.is_virtual = true)];
+        cluster(vec![pool("p").types(vec![shape(TYPE).build()])]).machine("n", TYPE, pods).waiting(room).stay("n")
+    };
+    assert_eq!(beside(Vec::new()), Stay::BufferPods("n".into()));
+    assert_eq!(beside(vec![pod("real").asks("cpu", 1000)]), Stay::NotCheaper, "it is not empty");
 }
 
 // 02/BU1 02/BU4 02/BU5 02/BU6

@@ -7,13 +7,16 @@ mod cluster;
 mod consolidation;
 mod drift;
 mod emptiness;
+mod exhaustive;
 #[path = "../solve/fixture.rs"]
 #[expect(dead_code, reason = "the solver's tests use the rest of it")]
 mod fixture;
 mod flaws;
 mod fragmented;
 mod laws;
+mod many;
 #[path = "../solve/random.rs"]
 #[expect(dead_code, reason = "the solver's tests use the rest of it")]
 mod random;
+mod settling;
 mod validation;

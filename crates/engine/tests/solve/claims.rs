@@ -255,6 +255,23 @@ fn a_claim_is_not_full_where_a_larger_machine_would_be_cheaper_for_each_of_its_p
 }
 
 #[test]
+fn pods_share_a_dearer_machine_as_soon_as_the_fees_of_several_cost_more() {
+    let priced = |name: &str, cpu: i64, milli: i64| {
+        let price = Price::from_pico(milli * 1_000_000_000);
+        let sold = |built: &mut InstanceType| built.offerings.iter_mut().for_each(|offering| offering.price = price);
+        changed(shape(name).with("cpu", cpu), sold)
+    };
+    // Four small machines cost 4 cents less than the large one, and have three fees more.
+    let menu = || vec![pool("p").types(vec![priced("small", 1100, 100), priced("large", 4100, 440)])];
+    for (milli, claims) in [(0, 4), (2, 4), (13, 4), (14, 1), (100, 1)] {
+        let mut world = world(menu());
+        world.snapshot.policy.node_fee = Price::from_pico(milli * 1_000_000_000);
+        let answer = world.judged(pods("a", 4, |sketch| sketch.asks("cpu", 1000)));
+        assert_eq!((answer.plan.unplaced.len(), answer.claims()), (0, claims), "a fee of {milli} thousandths");
+    }
+}
+
+#[test]
 fn claims_from_a_long_menu_are_not_filled_until_only_the_largest_machines_will_do() {
     let open = |types: i64| -> usize {
         let answer =

@@ -27,6 +27,7 @@ mod paid;
 mod pools;
 mod preferences;
 mod prices;
+mod promised;
 mod random;
 mod reasons;
 mod reckoned;

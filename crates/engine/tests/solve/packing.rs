@@ -1,4 +1,14 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::ids::PodName;
+use model::plan::Plan;
+use model::pod::Pod;
+use model::snapshot::Snapshot;
+
 use crate::fixture::*;
+use crate::judged::answer;
+use crate::random::{any_open_world, draws};
 
 // 01/PCK-01
 #[test]
@@ -107,4 +117,38 @@ fn important_pods_come_first_when_there_is_not_room_for_all() {
     let world = world(Vec::new()).node("n", &[], 1000);
     let answer = world.solve(vec![pod("a").asks("cpu", 900).priority(1), pod("b").asks("cpu", 200).priority(10)]);
     assert!(answer.is_placed("b") && !answer.is_placed("a"));
+}
+
+fn placed(plan: &Plan) -> BTreeSet<&PodName> {
+    plan.placements.iter().map(|(pod, _)| pod).collect()
+}
+
+/// The plan with the least effort that seats the same pods: with none left to think twice or to pack.
+fn first_plan(snapshot: &Snapshot, pods: &[Pod], whole: &Plan) -> Plan {
+    let (mut least, mut most) = (0, whole.steps);
+    while least < most {
+        let middle = least.midpoint(most);
+        if placed(&answer(snapshot, pods, middle)) == placed(whole) { most = middle } else { least = middle + 1 }
+    }
+    answer(snapshot, pods, least)
+}
+
+/// What is packed anew is cheaper than what was found pod by pod, or it is not used.
+#[test]
+fn second_thoughts_make_no_plan_dearer() {
+    let mut cheaper = 0;
+    for (number, (mut snapshot, pods)) in draws(any_open_world(), 400).into_iter().enumerate() {
+        // With many sizes there is more to choose from.
+        for pool in snapshot.pools.values_mut().filter(|_| number % 2 == 0) {
+            Arc::make_mut(pool).instance_types = series(16);
+        }
+        let whole = answer(&snapshot, &pods, u64::MAX);
+        let first = first_plan(&snapshot, &pods, &whole);
+        assert_eq!(placed(&first), placed(&whole));
+        let cost = |plan: &Plan| plan.price().pico() + snapshot.policy.node_fee.pico() * plan.claims.len() as i64;
+        assert!(cost(&whole) <= cost(&first), "world {number}: {} -> {}", cost(&first), cost(&whole));
+        cheaper += usize::from(cost(&whole) < cost(&first));
+    }
+    println!("# {cheaper} became cheaper");
+    assert!(cheaper > 0, "there is nothing to compare");
 }

@@ -41,7 +41,7 @@ fn any_pool(name: &'static str, limit: impl Strategy<Value = Limit>) -> impl Str
 
 /// One oddity of a pod.
 #[derive(Clone, Debug)]
-enum Twist {
+pub(crate) enum Twist {
     Select(&'static str, &'static str),
     Spread(&'static str, i32, bool, Option<i32>, bool),
     Apart(&'static str, &'static str),
@@ -53,7 +53,7 @@ enum Twist {
     Terms,
 }
 
-fn any_twist() -> impl Strategy<Value = Twist> {
+pub(crate) fn any_twist() -> impl Strategy<Value = Twist> {
     let key = || select(vec![ZONE, HOST, CAPACITY]);
     let app = || select(vec!["x", "y"]);
     prop_oneof![
@@ -111,7 +111,15 @@ fn twisted(sketch: PodSketch, app: &str, twist: &Twist) -> PodSketch {
 }
 
 fn any_pods(prefix: &'static str, most: usize) -> impl Strategy<Value = Vec<PodSketch>> {
-    let twists = proptest::collection::vec(any_twist(), 0..3);
+    pods_with(prefix, most, proptest::collection::vec(any_twist(), 0..3))
+}
+
+/// Up to so many groups of pods that are alike, each with oddities like these.
+pub(crate) fn pods_with(
+    prefix: &'static str,
+    most: usize,
+    twists: impl Strategy<Value = Vec<Twist>>,
+) -> impl Strategy<Value = Vec<PodSketch>> {
     let group = (1..4_usize, select(vec!["x", "y"]), select(vec![100, 900, 1800, 3500]), select(vec![0, 0, 5]), twists);
     proptest::collection::vec(group, 0..most).prop_map(move |groups| {
         let sketches = groups.iter().enumerate().flat_map(|(number, (count, app, cpu, priority, twists))| {

@@ -4,7 +4,7 @@ const START: i64 = 1000;
 
 fn flight(replacements: &[(&str, Replacement)], nodes_in_flight: usize) -> Flight {
     let replacements = replacements.iter().map(|(name, state)| ((*name).into(), *state)).collect();
-    Flight { started: Instant::from_unix_seconds(START), replacements, nodes_in_flight }
+    Flight { started: Instant::from_unix_seconds(START), replacements, nodes_in_flight, is_stopped: false }
 }
 
 fn after(flight: &Flight, seconds: i64) -> Advance {
@@ -23,7 +23,7 @@ fn the_time_limit_grows_with_the_nodes_in_flight_within_bounds() {
 fn a_command_waits_for_all_its_replacements_until_its_time_is_over() {
     use Replacement::{Coming, Initialized};
     let two = flight(&[("a", Initialized), ("b", Coming)], 1);
-    let wait = Advance::Wait { lacking: vec!["b".into()], until: Instant::from_unix_seconds(START + 600) };
+    let wait = Advance::Wait { until: Instant::from_unix_seconds(START + 600) };
     assert_eq!([0, 599, 600].map(|seconds| after(&two, seconds)), [wait.clone(), wait.clone(), wait]);
     let unused = vec!["b".into()];
     assert_eq!(after(&two, 601), Advance::RollBack { failure: Failure::TimedOut, unused });
@@ -64,4 +64,18 @@ fn what_still_comes_for_a_failed_command_is_named_so_that_it_can_be_reclaimed() 
 #[test]
 fn a_pool_rests_longer_after_each_failure() {
     assert_eq!([0, 1, 2, 3, 4, 5, 60].map(|failures| back_off(failures).as_secs()), [0, 60, 120, 240, 480, 600, 600]);
+}
+
+// Spec 02, flaw 33
+#[test]
+fn what_was_begun_is_taken_back_when_all_disruption_is_stopped() {
+    use Replacement::{Coming, Initialized};
+    let stopped = |replacements| Flight { is_stopped: true, ..flight(replacements, 1) };
+    let back = |unused: &[&str]| {
+        let unused = unused.iter().map(|name| (*name).into()).collect();
+        Advance::RollBack { failure: Failure::Stopped, unused }
+    };
+    assert_eq!(after(&stopped(&[("a", Initialized), ("b", Coming)]), 0), back(&["b"]));
+    assert_eq!(after(&stopped(&[("a", Initialized)]), 0), back(&[]), "also when all replacements are there");
+    assert_eq!(after(&stopped(&[]), 0), back(&[]));
 }

@@ -23,7 +23,7 @@ fn verdict(saved: f64, pods: i64, price: f64, all_pods: i64) -> Verdict {
 fn the_worked_examples_of_the_reference_come_out_alike() {
     let of = |saved: f64, pods: i64| {
         let scored = scored(saved, pods, 58.08, 80, K);
-        (scored.score().unwrap() / 10_000, scored.verdict)
+        ((scored.score().unwrap() * 100.0) as i64, scored.verdict)
     };
     assert_eq!(of(7.26, 3), (333, Verdict::Approved));
     assert_eq!(of(4.84, 4), (166, Verdict::Approved));
@@ -57,7 +57,7 @@ fn nothing_saved_or_nothing_known_is_rejected_and_nothing_disturbed_is_approved(
 // 02/BA7
 #[test]
 fn deleting_the_only_node_of_a_pool_scores_one() {
-    assert_eq!(scored(3.0, 5, 3.0, 5, K).score(), Some(1_000_000));
+    assert_eq!(scored(3.0, 5, 3.0, 5, K).score(), Some(1.0));
 }
 
 // 02/BA5
@@ -80,8 +80,8 @@ fn savings_are_split_by_what_each_pool_loses_and_other_policies_approve_unseen()
     let after = Price::from_dollars(2.0).unwrap();
     let found = scores(&snapshot, &totals.into(), &[leaver("p", 1.0), leaver("q", 3.0)], after);
     // Two of four dollars are saved: a quarter of that is p's.
-    assert_eq!(found.iter().map(|score| score.savings).collect::<Vec<_>>(), [Some(50_000), Some(50_000)]);
-    assert_eq!(found.iter().map(|score| score.disruption).collect::<Vec<_>>(), [Some(200_000), Some(200_000)]);
+    assert_eq!([0, 1].map(|pool| found[pool].savings.unwrap().fraction()), [0.05, 0.05]);
+    assert_eq!([0, 1].map(|pool| found[pool].disruption.unwrap().fraction()), [0.2, 0.2]);
     let totals = Totals { price_pico: dollars(10.0), cost: cost(10) };
     let unasked = score(&"p".into(), WhenEmptyOrUnderutilized, (dollars(0.1), cost(9)), totals, K);
     assert_eq!(unasked.verdict, Verdict::Approved);

@@ -14,20 +14,20 @@ use model::snapshot::Snapshot;
 use model::taints::first_untolerated;
 use model::volume::first_overfull;
 
-use super::super::Question;
 use super::super::bits::Bits;
-use super::super::catalogue::{self, Catalogue};
+use super::super::catalogue::Catalogue;
 use super::super::claims::conflict;
 use super::super::classes::Class;
+use super::super::hash::Finder;
 use super::super::limits::Limits;
 use super::super::pack::{least_worth, worth};
-use super::super::reserve::Reservations;
 use super::super::rooms::Rooms;
 use super::super::sites::{Site, Taken};
 use super::super::topology::{Footprint, Ground, GroupId, Kept, Shift, Spot};
 use super::super::walk::{Bound, Walk};
 use super::super::words::hold_surely;
-use super::super::world::{self, World};
+use super::super::world::World;
+use super::super::{Question, on_world};
 use super::{Bid, Greedy, Outcome, Seat};
 
 /// How places are preferred: a number for each node, by what its pods are worth at the prices of new machines; the smallest is
@@ -50,6 +50,8 @@ pub(crate) struct WhatIf<'w, 'a> {
     /// Where each pod stands in the queue.
     turn_of: Vec<usize>,
     pods_on: Vec<Vec<usize>>,
+    /// What the pods of each site that may move are worth at the prices of new machines, in dollars per hour.
+    pub(crate) worth_by_site: Vec<f64>,
     /// Pods that do not move, but count somewhere; by site.
     standing_on: Vec<Vec<usize>>,
     /// By manner and rung, ranks that can never suit, as far as anybody has looked.
@@ -82,8 +84,8 @@ pub(crate) struct Answer {
     pub(crate) stuck: Option<usize>,
     /// Whether it ended because machines would cost too much.
     pub(crate) is_too_dear: bool,
-    /// Pods that would go to a site which is not ready.
-    pub(crate) unready: Option<usize>,
+    /// The first pod that would go to a site which is not ready, and that site.
+    pub(crate) unready: Option<(usize, usize)>,
     /// How many machines would come, and what they cost at least, together.
     pub(crate) machines: usize,
     pub(crate) price_pico: i64,
@@ -96,28 +98,15 @@ impl Answer {
     }
 }
 
-/// Lowers a world and lets somebody ask. The pods are those that may move; where they stand is in the snapshot.
+/// Lowers a world and lets somebody ask. The pods of the question are those that may move; where they stand is in the snapshot.
 pub(crate) fn ask<R>(
     snapshot: &Snapshot,
     catalogue: &Catalogue,
-    movable: Vec<&Pod>,
+    question: &Question<'_>,
     rank: Rank<'_>,
     asks: impl FnOnce(&mut WhatIf<'_, '_>) -> R,
 ) -> R {
-    let question = Question::about(Vec::new());
-    let pools = world::usable_pools(snapshot);
-    let reserved =
-        if catalogue.has_types_of(&pools) { catalogue.reserved.clone() } else { catalogue::reserved(&pools) };
-    let reservations = Reservations::new(snapshot, &reserved, &question.without);
-    let own;
-    let catalogue = if catalogue.fits(&pools, &reservations) {
-        catalogue
-    } else {
-        own = Catalogue::new(&pools, reserved, &reservations);
-        &own
-    };
-    let world = World::build(snapshot, movable, &question, pools, (catalogue, reservations));
-    asks(&mut WhatIf::new(&world, rank))
+    on_world(catalogue, snapshot, question, |world| asks(&mut WhatIf::new(world, rank)))
 }
 
 impl<'w, 'a> WhatIf<'w, 'a> {
@@ -178,6 +167,7 @@ impl<'w, 'a> WhatIf<'w, 'a> {
             unready,
             turn_of,
             pods_on,
+            worth_by_site: worth,
             standing_on,
             unsuited,
             kept,
@@ -191,11 +181,6 @@ impl<'w, 'a> WhatIf<'w, 'a> {
     /// The number of a node's site.
     pub(crate) fn sites(&self) -> impl Iterator<Item = (usize, &NodeName)> {
         self.greedy.world.sites.iter().map(|site| &site.node.name).enumerate()
-    }
-
-    /// What the pods of each site that may move are worth at the prices of new machines, in dollars per hour.
-    pub(crate) fn worth_by_site(&self) -> Vec<f64> {
-        worth_by_site(&self.greedy, &self.pods_on)
     }
 
     /// The least that machines for all pods of these sites cost that do not fit into what is left on sites, in pico-dollars. It
@@ -271,7 +256,7 @@ impl<'w, 'a> WhatIf<'w, 'a> {
                 break;
             }
         }
-        answer.unready = self.log.seated.iter().map(|(_, site)| *site).find(|site| self.unready.contains(*site));
+        answer.unready = self.log.seated.iter().find(|(_, site)| self.unready.contains(*site)).copied();
         (answer.machines, answer.price_pico) = (self.greedy.claims.len(), self.price_pico());
         self.log.moved = pods;
         answer
@@ -512,14 +497,11 @@ fn worth_by_site(greedy: &Greedy<'_, '_>, pods_on: &[Vec<usize>]) -> Vec<f64> {
 /// Puts every pod that may move where it stands, whether it fits or not, and says who stands on each site.
 fn seat_where_they_stand(greedy: &mut Greedy<'_, '_>) -> Vec<Vec<usize>> {
     let world = greedy.world;
-    let mut by_name: Vec<(&NodeName, usize)> =
-        world.sites.iter().enumerate().map(|(number, site)| (&site.node.name, number)).collect();
-    by_name.sort_unstable();
+    let by_name = Finder::new(world.sites.iter().map(|site| &site.node.name));
     let mut pods_on = vec![Vec::new(); world.sites.len()];
     for (pod, standing) in world.pods.iter().enumerate() {
-        let place =
-            standing.node.as_ref().and_then(|node| by_name.binary_search_by(|(name, _)| (*name).cmp(node)).ok());
-        let Some((_, site)) = place.map(|place| by_name[place]) else { continue };
+        let place = |name: &NodeName| by_name.find(name, |place| world.sites[place].node.name == *name);
+        let Some(site) = standing.node.as_ref().and_then(place) else { continue };
         let class = &greedy.classes[greedy.class_of[pod]];
         let taken = &mut greedy.sites[site];
         taken.free.iter_mut().zip(&class.requests).for_each(|(free, wanted)| *free = free.saturating_sub(*wanted));

@@ -2,7 +2,6 @@
 
 use super::super::greedy::{Bid, Greedy, Habits, Seat};
 use super::super::lift::Lift;
-use super::super::topology::Weighed;
 use super::{Bin, seats_in};
 
 impl Greedy<'_, '_> {
@@ -15,7 +14,7 @@ impl Greedy<'_, '_> {
         let mut opened: Vec<Option<usize>> = vec![None; bins.len()];
         for pod in &self.order {
             match seats[*pod]? {
-                Seat::Site(site) => next.seat_again_on_site(self, *pod, site)?,
+                Seat::Site(site) => next.seat_at(*pod, site, self.rungs[*pod] + 1).then_some(())?,
                 Seat::Claim(bin) => next.seat_again_on_claim(self, *pod, &bins[bin], &mut opened[bin])?,
             }
         }
@@ -23,20 +22,6 @@ impl Greedy<'_, '_> {
         next.deferred.clone_from(&self.deferred);
         next.habits = self.habits.clone();
         Some(next)
-    }
-
-    fn seat_again_on_site(&mut self, first: &Self, pod: usize, site: usize) -> Option<()> {
-        let class = self.class_of[pod];
-        let classes = self.classes.clone();
-        let found = (0..=first.rungs[pod]).find(|rung| {
-            let rules = classes[class].rungs[*rung].rules.iter().chain(&classes[class].unwanted);
-            let rules: Vec<Weighed<'_>> = rules.map(|rule| self.topology.weighed(rule)).collect();
-            self.site_verdict(class, *rung, site, &rules).is_ok()
-        });
-        let bid = Bid { pod, class, rung: found?, is_choosy: false };
-        self.topology.rely(&classes[class].rungs[bid.rung].rules);
-        self.take_site(bid, site);
-        Some(())
     }
 
     fn seat_again_on_claim(&mut self, first: &Self, pod: usize, bin: &Bin, opened: &mut Option<usize>) -> Option<()> {
