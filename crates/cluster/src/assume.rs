@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::ids::{NodeName, PoolName};
+use model::ids::{NodeName, PodName, PoolName};
 use model::time::Instant;
 
 /// After this a claim that no watch has shown should be looked for at the API server.
@@ -25,6 +25,8 @@ pub(crate) struct Assumed {
     replacing: BTreeMap<NodeName, Instant>,
     /// Machines that pods are about to come to, by whichever name they had when the pods were planned.
     nominations: BTreeMap<NodeName, Instant>,
+    /// Where pods that wait, or whose nodes leave by a command, are to go, by the name that the place had then.
+    promises: BTreeMap<PodName, NodeName>,
     /// Nodes that somebody has permission to create and has not created yet.
     reserved: BTreeMap<PoolName, i64>,
     buffered: BTreeMap<NodeName, u32>,
@@ -88,6 +90,18 @@ impl Assumed {
 
     pub(crate) fn is_nominated(&self, name: &NodeName, now: Instant) -> bool {
         self.nominations.get(name).is_some_and(|until| now < *until)
+    }
+
+    pub(crate) fn promise(&mut self, pod: &PodName, place: &NodeName) {
+        self.promises.insert(pod.clone(), place.clone());
+    }
+
+    pub(crate) fn promised(&self, pod: &PodName) -> Option<&NodeName> {
+        self.promises.get(pod)
+    }
+
+    pub(crate) fn forget_promise(&mut self, pod: &PodName) {
+        self.promises.remove(pod);
     }
 
     /// Permission for at most `wanted` more nodes beside `present` ones.

@@ -29,8 +29,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use model::labels::Labels;
+use model::labels::{Labels, STOP_DISRUPTION};
 use model::time::Instant;
 
 /// A value of the model, and what of its object could not be understood.
@@ -99,6 +100,13 @@ fn instant(time: &Time) -> Instant {
 /// When the API server made the object. One that does not say is taken to have been there always.
 fn created(metadata: &ObjectMeta) -> Instant {
     metadata.creation_timestamp.as_ref().map_or_else(|| Instant::from_unix_seconds(0), instant)
+}
+
+/// What a namespace says that stops disruption in the whole cluster. It is a brake, so whatever is written there counts, but
+/// for the one word that plainly means the opposite.
+pub(crate) fn stop_of(namespace: &Namespace) -> Option<Arc<str>> {
+    let text = namespace.metadata.annotations.as_ref()?.get(STOP_DISRUPTION)?;
+    (text != "false").then(|| text.as_str().into())
 }
 
 pub(crate) fn labels(wire: Option<&BTreeMap<String, String>>) -> Labels {

@@ -104,6 +104,11 @@ kinds! {
 }
 
 impl Kind {
+    /// The kind that the API calls so, if it is one of those that we watch.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
+    }
+
     pub fn is_namespaced(self) -> bool {
         match self {
             Self::Pod
@@ -166,7 +171,7 @@ impl Key {
     }
 
     pub(crate) fn of_pod(name: &PodName) -> Self {
-        Self { kind: Kind::Pod, namespace: name.namespace.as_str().into(), name: name.name.clone() }
+        Self { kind: Kind::Pod, namespace: name.namespace.shared(), name: name.name.clone() }
     }
 }
 

@@ -16,8 +16,8 @@ mod settings;
 mod tests;
 
 pub use api::record::{
-    Choice, Decision, DecisionKind, Disruption, DisruptionQuestion, Header, Origin, Outcome, ProvisioningQuestion,
-    SecondLook, StaticCount, Staying,
+    Choice, Decision, DecisionKind, Disruption, DisruptionQuestion, Header, MovedPod, Origin, Outcome,
+    ProvisioningQuestion, SecondLook, StaticCount, Staying,
 };
 pub use command::{read_command, read_pod, write_command};
 pub use journal::Journal;

@@ -30,6 +30,7 @@ mod times;
 mod trim;
 mod unread;
 mod versions;
+mod wires;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,12 +59,13 @@ use crate::wake::{Change, Duty};
 
 use versions::Stamp;
 
-pub use ask::{Batch, PoolClaims, PoolUsage, Usage};
+pub use ask::{Batch, PoolClaims, PoolCounts, PoolUsage, Usage};
 pub use buffers::Template;
 pub use machines::Machine;
 pub use pools::NodeClass;
 pub use storage::Attachment;
 pub use times::PodTimes;
+pub use wires::Wires;
 
 /// What the operator and the provider chose for the whole process.
 #[derive(Clone, Debug)]
@@ -121,6 +123,8 @@ pub struct Store {
     pools: pools::Pools,
     volumes: storage::Volumes,
     namespaces: BTreeMap<Namespace, Labels>,
+    /// What stands there when disruption is stopped in the whole cluster.
+    stopped: Option<Arc<str>>,
     workloads: BTreeMap<Namespace, Workloads>,
     daemons: daemons::Daemons,
     budgets: BTreeMap<PodName, Arc<PodBudget>>,
@@ -130,7 +134,7 @@ pub struct Store {
     overlay_wires: BTreeMap<Arc<str>, Arc<NodeOverlay>>,
     assumed: Assumed,
     times: times::Times,
-    moved: moved::Moved,
+    moved: moved::Movements,
     quiet: quiet::Quiet,
     synced: Synced,
     versions: versions::Versions,
@@ -151,6 +155,7 @@ impl Store {
             pools: pools::Pools::default(),
             volumes: storage::Volumes::new(settings.refused.clone()),
             namespaces: BTreeMap::new(),
+            stopped: None,
             workloads: BTreeMap::new(),
             daemons: daemons::Daemons::default(),
             budgets: BTreeMap::new(),
@@ -159,7 +164,7 @@ impl Store {
             overlay_wires: BTreeMap::new(),
             assumed: Assumed::default(),
             times: times::Times::default(),
-            moved: moved::Moved::default(),
+            moved: moved::Movements::default(),
             quiet: quiet::Quiet::new(now),
             synced: Synced::new(settings.expected.clone(), now),
             versions: versions::Versions::default(),
@@ -188,7 +193,7 @@ impl Store {
         if key.kind.is_workload() && self.settings.default_spread.is_empty() {
             return change;
         }
-        self.synced.see(&key);
+        self.synced.account_for(&key);
         if key.kind == Kind::NodeClaim {
             self.assumed.confirm_claim(&NodeName::from(&*key.name));
         }
@@ -231,7 +236,15 @@ impl Store {
     /// A list of a kind begins. What it does not show until its end is gone.
     pub fn restart(&mut self, kind: Kind) {
         self.note(|| Event::Restarted { kind: kind.to_string() });
-        self.synced.restart(kind);
+        self.begin_list(kind);
+    }
+
+    fn begin_list(&mut self, kind: Kind) {
+        let known: BTreeSet<Key> = match kind {
+            Kind::Pod => self.pods.iter().map(|(name, _)| name).chain(self.unread.names()).map(Key::of_pod).collect(),
+            kind => self.versions.keys_of(kind).cloned().collect(),
+        };
+        self.synced.restart(kind, known);
     }
 
     /// The list of a kind is complete; `version` is the list's own.
@@ -242,12 +255,7 @@ impl Store {
 
     fn end_list(&mut self, kind: Kind, version: Version, now: Instant) -> Change {
         let mut change = Change::default();
-        let Some(seen) = self.synced.finish(kind) else { return change };
-        let held: Vec<Key> = match kind {
-            Kind::Pod => self.pods.iter().map(|(name, _)| name).chain(self.unread.names()).map(Key::of_pod).collect(),
-            kind => self.versions.keys_of(kind).cloned().collect(),
-        };
-        for key in held.into_iter().filter(|key| !seen.contains(key)) {
+        for key in self.synced.finish(kind).unwrap_or_default() {
             let is_after_list = match (self.held_version(&key).flatten(), version) {
                 (Some(held), Some(version)) => held > version,
                 // Who can say; but what we have just created is more likely missing from the list than deleted.
@@ -270,7 +278,7 @@ impl Store {
         if self.synced.is_expected(kind) {
             return Change::default();
         }
-        self.synced.restart(kind);
+        self.begin_list(kind);
         self.end_list(kind, None, now)
     }
 
@@ -281,7 +289,7 @@ impl Store {
             node: object.node.as_ref().map(ToString::to_string),
             problem: object.problem.to_string(),
         });
-        self.synced.see(&object.key);
+        self.synced.account_for(&object.key);
         if object.key.kind == Kind::Pod {
             self.unread.put(object.key.pod_name(), object.node.clone());
         }
@@ -331,6 +339,7 @@ impl Store {
             pods,
             daemons: self.daemons.shown().clone(),
             disruption_budgets: self.budgets.values().cloned().collect(),
+            stopped: self.stopped.clone(),
         }
     }
 
@@ -357,6 +366,9 @@ impl Store {
         }
         if stale.budgets {
             snapshot.disruption_budgets = self.budgets.values().cloned().collect();
+        }
+        if stale.stopped {
+            snapshot.stopped = self.stopped.clone();
         }
     }
 
@@ -396,7 +408,7 @@ impl Store {
             }
             Object::DaemonSet(wire) => self.put_daemon_set(&key.pod_name(), Some(&wire), now, change),
             Object::PodDisruptionBudget(wire) => self.put_budget(&key.pod_name(), Some(&wire), now, change),
-            Object::CapacityBuffer(wire) => self.put_buffer(&key.pod_name(), Some(*wire), change),
+            Object::CapacityBuffer(wire) => self.put_buffer(&key.pod_name(), Some(*wire), now, change),
             Object::PodTemplate(_) => self.note_template(&key.pod_name(), change),
             Object::NodeOverlay(wire) => self.put_overlay(&key.name, Some(*wire), now, change),
             Object::PersistentVolumeClaim(wire) => self.put_volume_claim(&key.pod_name(), Some(*wire), now, change),
@@ -411,6 +423,7 @@ impl Store {
     }
 
     fn remove(&mut self, key: &Key, now: Instant, change: &mut Change) {
+        self.synced.account_for(key);
         self.versions.let_go(key);
         match key.kind {
             Kind::Pod => {
@@ -424,7 +437,7 @@ impl Store {
             Kind::KwokNodeClass | Kind::Ec2NodeClass => self.put_class(key, None, change),
             Kind::DaemonSet => self.put_daemon_set(&key.pod_name(), None, now, change),
             Kind::PodDisruptionBudget => self.put_budget(&key.pod_name(), None, now, change),
-            Kind::CapacityBuffer => self.put_buffer(&key.pod_name(), None, change),
+            Kind::CapacityBuffer => self.put_buffer(&key.pod_name(), None, now, change),
             Kind::PodTemplate => self.note_template(&key.pod_name(), change),
             Kind::NodeOverlay => self.put_overlay(&key.name, None, now, change),
             Kind::PersistentVolumeClaim => self.put_volume_claim(&key.pod_name(), None, now, change),

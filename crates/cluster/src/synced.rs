@@ -15,7 +15,8 @@ use crate::object::{Key, Kind};
 pub(crate) struct Synced {
     expected: BTreeSet<Kind>,
     listed: BTreeSet<Kind>,
-    /// What the lists in progress have shown so far.
+    /// What was known when the lists in progress began and has not been shown since. While the first list of a large cluster comes in,
+    /// that is nothing.
     listing: BTreeMap<Kind, BTreeSet<Key>>,
     /// Since when something is missing; nothing once all was there.
     incomplete_since: Option<Instant>,
@@ -52,23 +53,24 @@ impl Synced {
         self.settle();
     }
 
-    pub(crate) fn restart(&mut self, kind: Kind) {
-        self.listing.insert(kind, BTreeSet::new());
+    /// A list begins, and what is known must be shown again.
+    pub(crate) fn restart(&mut self, kind: Kind, known: BTreeSet<Key>) {
+        self.listing.insert(kind, known);
     }
 
-    /// Notes that an object of a list in progress is there.
-    pub(crate) fn see(&mut self, key: &Key) {
-        if let Some(seen) = self.listing.get_mut(&key.kind) {
-            seen.insert(key.clone());
+    /// Notes that an object is there, or that it is known to be gone.
+    pub(crate) fn account_for(&mut self, key: &Key) {
+        if let Some(unseen) = self.listing.get_mut(&key.kind) {
+            unseen.remove(key);
         }
     }
 
-    /// Ends a list and says what it showed. An end without a beginning shows nothing and removes nothing.
+    /// Ends a list and says what it did not show. An end without a beginning says nothing.
     pub(crate) fn finish(&mut self, kind: Kind) -> Option<BTreeSet<Key>> {
-        let seen = self.listing.remove(&kind);
+        let unseen = self.listing.remove(&kind);
         self.listed.insert(kind);
         self.settle();
-        seen
+        unseen
     }
 
     fn settle(&mut self) {

@@ -44,7 +44,7 @@ pub fn daemon(set: &DaemonSet, newest: Option<&Pod>) -> Lowered<Daemon> {
 pub fn with_live_pod(template: &Daemon, newest: &model::pod::Pod) -> Daemon {
     Daemon {
         name: template.name.clone(),
-        labels: newest.labels.clone(),
+        labels: model::labels::Labels::clone(&newest.labels),
         requests: newest.requests.clone(),
         selector: newest.wants.selector.clone(),
         terms: template.terms.clone(),

@@ -15,7 +15,7 @@ use super::{created, instant, pod, resources};
 const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// Facts beside the model's pod.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PodFacts {
     /// The DaemonSet that it belongs to, or else its controller.
     pub owner: Option<Arc<Controller>>,

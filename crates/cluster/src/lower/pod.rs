@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use api::labels::{LabelRules, annotations};
 use k8s_openapi::api::core::v1::{self as wire, PodCondition, PodSpec, TopologySpreadConstraint};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use model::ids::{Namespace, PodName, Uid};
 use model::labels::Labels;
 use model::pod::{DoNotDisrupt, Life, Owner, Pod, Readiness};
@@ -69,7 +69,7 @@ fn lower(pod: &wire::Pod, origin: Origin<'_>, around: &Surroundings<'_>) -> Lowe
         priority: spec.priority.unwrap_or(0),
         created: created(&pod.metadata),
         requests: requests(spec, origin, &mut oddities).into_pod(),
-        wants,
+        wants: wants.into(),
         life: life(pod),
         owner: owner_kind(&pod.metadata),
         node: spec.node_name.as_deref().filter(|name| !name.is_empty()).map(Into::into),
@@ -81,7 +81,7 @@ fn lower(pod: &wire::Pod, origin: Origin<'_>, around: &Surroundings<'_>) -> Lowe
         is_ready: readiness(pod),
         is_virtual: false,
         deletion_cost: deletion_cost(pod, &mut oddities),
-        labels: pod_labels,
+        labels: pod_labels.into(),
         name,
     };
     oddities.with(value)
@@ -156,19 +156,20 @@ fn deletion_cost(pod: &wire::Pod, oddities: &mut Oddities<'_>) -> i64 {
 fn do_not_disrupt(pod: &wire::Pod, oddities: &mut Oddities<'_>) -> DoNotDisrupt {
     let annotation = pod.metadata.annotations.as_ref().and_then(|all| all.get(annotations::DO_NOT_DISRUPT));
     let Some(text) = annotation else { return DoNotDisrupt::No };
+    let start = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+    protection(text, start).unwrap_or_else(|| {
+        let field = format_args!("metadata.annotations[{}]", annotations::DO_NOT_DISRUPT);
+        oddities.note(field, format_args!("{text:?} is neither true nor a positive duration; it protects nothing"));
+        DoNotDisrupt::No
+    })
+}
+
+/// What `karpenter.sh/do-not-disrupt` asks for on something that started then; nothing when it cannot be understood.
+pub(in crate::lower) fn protection(text: &str, start: Option<&Time>) -> Option<DoNotDisrupt> {
     if text == "true" {
-        return DoNotDisrupt::Always;
+        return Some(DoNotDisrupt::Always);
     }
-    match text.parse::<api::Duration>() {
-        Ok(duration) if duration > api::Duration::ZERO => {
-            let start = pod.status.as_ref().and_then(|status| status.start_time.as_ref());
-            // Without a start the time has not begun to run out.
-            start.map_or(DoNotDisrupt::Always, |start| DoNotDisrupt::Until(instant(start).plus(duration.to_std())))
-        }
-        _ => {
-            let field = format_args!("metadata.annotations[{}]", annotations::DO_NOT_DISRUPT);
-            oddities.note(field, format_args!("{text:?} is neither true nor a positive duration; it protects nothing"));
-            DoNotDisrupt::No
-        }
-    }
+    let duration = text.parse::<api::Duration>().ok().filter(|duration| *duration > api::Duration::ZERO)?;
+    // Without a start the time has not begun to run out.
+    Some(start.map_or(DoNotDisrupt::Always, |start| DoNotDisrupt::Until(instant(start).plus(duration.to_std()))))
 }

@@ -29,7 +29,7 @@ pub struct Workloads {
 }
 
 /// Who made a pod: its controller.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Controller {
     pub api_version: Arc<str>,
     pub kind: Arc<str>,

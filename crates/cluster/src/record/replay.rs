@@ -115,7 +115,7 @@ impl Replay {
                 store.set_catalog(&pool.into(), types, at);
             }
             Event::Resolved { buffer, template } => {
-                store.resolve_buffer(&pod(&buffer), template.map(read_template));
+                store.resolve_buffer(&pod(&buffer), template.map(read_template), at);
             }
             Event::Created { claim } => drop(store.assume_claim(serde_json::from_str(claim.get())?, at)),
             Event::Forgotten { claim } => drop(store.forget_claim(&claim.into(), at)),
@@ -124,6 +124,7 @@ impl Replay {
             Event::Replacing { claim, until } => store.begin_replacing(&claim.into(), until.parse()?),
             Event::Replaced { claim } => store.end_replacing(&claim.into()),
             Event::Nominated { pod: name, place } => drop(store.nominate(&pod(&name), &place.into(), at)),
+            Event::Promised { pod: name, place } => store.promise(&pod(&name), &place.into()),
             Event::Reserved { pool, limit, wanted } => drop(store.reserve_nodes(&pool.into(), limit, wanted)),
             Event::Released { pool, count } => store.release_nodes(&pool.into(), count),
             Event::Buffered { counts } => {

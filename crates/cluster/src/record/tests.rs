@@ -91,7 +91,7 @@ fn do_everything(store: &mut Store) {
     let spec = json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}});
     let template =
         Template { spec: serde_json::from_value(spec).unwrap(), source: Source::Workload { replicas: Some(3) } };
-    store.resolve_buffer(&PodName::new("shop", "spare"), Some(template));
+    store.resolve_buffer(&PodName::new("shop", "spare"), Some(template), at(4));
     for name in ["a", "b", "c"] {
         store.assume_claim(serde_json::from_value(claim(name)).unwrap(), at(5));
     }
@@ -100,6 +100,7 @@ fn do_everything(store: &mut Store) {
     store.unmark([&b], at(8));
     store.begin_replacing(&b, at(90));
     store.nominate(&web, &a, at(9));
+    store.promise(&web, &b);
     store.reserve_nodes(&pool, Some(4), 2);
     store.release_nodes(&pool, 1);
     store.set_buffered(BTreeMap::from([(a.clone(), 2)]));

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::nodepool::NodeClassReference;
 use api::record::{DecisionKind, Event};
 use api::{CapacityBuffer, NodeClaim, NodeOverlay, NodePool};
 use k8s_openapi::api::core::v1::Node as WireNode;
+use model::disruption::Moved;
 use model::eviction::is_currently_reschedulable;
 use model::ids::{NodeName, PodName, PoolName};
 use model::node::Progress;
@@ -18,7 +20,7 @@ use model::snapshot::{PodBudget, Snapshot};
 use model::time::Instant;
 
 use super::refused::Refused;
-use super::{Attachment, Machine, NodeClass, PodTimes, Store, on_machine};
+use super::{Attachment, Machine, NodeClass, PodTimes, Store, Wires};
 use crate::lower::eligible::{is_provisionable, is_unjudged};
 use crate::lower::facts::PodFacts;
 use crate::object::Kind;
@@ -31,6 +33,8 @@ pub struct Batch {
     pub pending: Vec<Arc<Pod>>,
     /// On machines that are leaving, and able to move now.
     pub displaced: Vec<Arc<Pod>>,
+    /// Where those who wait or must move are to go, as far as that was planned before.
+    pub promised: BTreeMap<PodName, NodeName>,
     /// Standing for room that buffers keep.
     pub buffered: Vec<Arc<Pod>>,
     /// Waiting, but with a problem that is not ours to solve.
@@ -79,6 +83,22 @@ pub struct PoolClaims {
     pub replacing: BTreeSet<NodeName>,
 }
 
+/// How many of each there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolCounts {
+    pub active: i64,
+    pub deleting: i64,
+    pub replacing: i64,
+}
+
+impl PoolClaims {
+    pub fn counts(&self) -> PoolCounts {
+        let count = |names: &BTreeSet<NodeName>| i64::try_from(names.len()).unwrap_or(i64::MAX);
+        let Self { active, deleting, replacing } = self;
+        PoolCounts { active: count(active), deleting: count(deleting), replacing: count(replacing) }
+    }
+}
+
 impl Store {
     /// Everything that a pass of provisioning needs, all of one moment.
     pub fn batch(&mut self, now: Instant) -> Batch {
@@ -88,14 +108,21 @@ impl Store {
     /// The same for any decision.
     pub fn batch_for(&mut self, decision: DecisionKind, now: Instant) -> Batch {
         let snapshot = self.snapshot_to_decide(decision, now);
-        let (pending, ignored) = self.provisionable(now).partition(|pod| pod.problems.is_empty());
+        let (pending, ignored): (Vec<_>, Vec<_>) = self.provisionable(now).partition(|pod| pod.problems.is_empty());
+        let displaced = self.displaced(now);
         Batch {
+            promised: self.promises(pending.iter().chain(&displaced).map(|pod| &pod.name)),
             pending,
             ignored,
-            displaced: self.displaced(now),
+            displaced,
             buffered: self.buffers.pods().values().cloned().collect(),
             snapshot,
         }
+    }
+
+    /// What the operator wrote when disruption was stopped in the whole cluster; nothing while it goes on.
+    pub fn disruption_stopped(&self) -> Option<&Arc<str>> {
+        self.stopped.as_ref()
     }
 
     /// A number that is the same as before only if a snapshot would show the same, but for the time.
@@ -125,12 +152,13 @@ impl Store {
     }
 
     pub fn pod(&self, name: &PodName) -> Option<(&Arc<Pod>, &PodFacts)> {
-        self.pods.get(name).map(|entry| (&entry.pod, &entry.facts))
+        self.pods.get(name).map(|entry| (&entry.pod, &*entry.facts))
     }
 
-    /// Pods that came lately in the place of some that had to leave a node of ours, and when. How late that is, whoever asks says.
-    pub fn moved_pods(&self, now: Instant, lately: Duration) -> BTreeMap<PodName, Instant> {
-        self.moved.lately(now, lately)
+    /// Pods that came in the place of some that had to leave a node of ours and still rest. How long they do after the first time,
+    /// whoever asks says.
+    pub fn moved_pods(&self, now: Instant, first_rest: Duration) -> BTreeMap<PodName, Moved> {
+        self.moved.resting(now, first_rest)
     }
 
     pub fn pod_times(&self, name: &PodName) -> Option<&PodTimes> {
@@ -143,12 +171,12 @@ impl Store {
 
     /// Pods that nobody has bound to a node yet, whatever they wait for.
     pub fn unbound_pods(&self) -> impl Iterator<Item = (&Arc<Pod>, &PodFacts)> {
-        self.pods.unbound().map(|entry| (&entry.pod, &entry.facts))
+        self.pods.unbound().map(|entry| (&entry.pod, &*entry.facts))
     }
 
     /// Pods bound to a node that have not ended.
     pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = (&Arc<Pod>, &PodFacts)> {
-        self.pods.on_node(node).map(|entry| (&entry.pod, &entry.facts))
+        self.pods.on_node(node).map(|entry| (&entry.pod, &*entry.facts))
     }
 
     pub fn usage(&self, node: &NodeName) -> Usage {
@@ -190,20 +218,20 @@ impl Store {
     }
 
     /// A Node as it came, without what nobody here reads; it has its version and may be patched from.
-    pub fn node(&self, name: &NodeName) -> Option<&Arc<WireNode>> {
+    pub fn node(&self, name: &NodeName) -> Option<Arc<WireNode>> {
         self.machines.node(name)
     }
 
-    pub fn nodes(&self) -> &BTreeMap<NodeName, Arc<WireNode>> {
+    pub fn nodes(&self) -> &Wires<WireNode> {
         self.machines.nodes()
     }
 
     /// A claim of ours as it came.
-    pub fn claim(&self, name: &NodeName) -> Option<&Arc<NodeClaim>> {
+    pub fn claim(&self, name: &NodeName) -> Option<Arc<NodeClaim>> {
         self.machines.claim(name)
     }
 
-    pub fn claims(&self) -> &BTreeMap<NodeName, Arc<NodeClaim>> {
+    pub fn claims(&self) -> &Wires<NodeClaim> {
         self.machines.claims()
     }
 
@@ -213,8 +241,9 @@ impl Store {
     }
 
     /// The claim of a Node; nothing when it has none, or when several say that they are its.
-    pub fn claim_of_node(&self, node: &NodeName) -> Option<&Arc<NodeClaim>> {
-        let id = self.node(node)?.spec.as_ref()?.provider_id.as_deref().filter(|id| !id.is_empty())?;
+    pub fn claim_of_node(&self, node: &NodeName) -> Option<Arc<NodeClaim>> {
+        let node = self.node(node)?;
+        let id = node.spec.as_ref()?.provider_id.as_deref().filter(|id| !id.is_empty())?;
         let mut claims = self.claims_with_id(id);
         match (claims.next(), claims.next()) {
             (Some(only), None) => self.claim(only),
@@ -242,6 +271,11 @@ impl Store {
 
     pub fn node_class(&self, kind: Kind, name: &str) -> Option<&Arc<NodeClass>> {
         self.pools.class(kind, name)
+    }
+
+    /// The class that a pool or a claim names, if it is there.
+    pub fn class_named(&self, named: &NodeClassReference) -> Option<&Arc<NodeClass>> {
+        self.node_class(Kind::named(&named.kind)?, &named.name)
     }
 
     pub fn overlays(&self) -> impl Iterator<Item = &Arc<Overlay>> {
@@ -284,11 +318,11 @@ impl Store {
 
     pub fn pool_claims(&self, pool: &PoolName) -> PoolClaims {
         let mut found = PoolClaims::default();
-        let of_pool = |claim: &NodeClaim| on_machine::pool_of(claim).as_deref() == Some(pool.as_str());
-        for (name, claim) in self.machines.claims().iter().filter(|(_, claim)| of_pool(claim)) {
+        let claims = self.machines.claims().briefs();
+        for (name, claim) in claims.filter(|(_, claim)| claim.pool.as_deref() == Some(pool.as_str())) {
             // One that is being replaced is marked, too, so that the provisioner plans for its pods. Until it is deleted it
             // stands for one node all the same, or its pool would buy a second replacement when the first one fails.
-            let set = if claim.metadata.deletion_timestamp.is_some() {
+            let set = if claim.is_ending {
                 &mut found.deleting
             } else if self.assumed.is_replacing(name) {
                 &mut found.replacing

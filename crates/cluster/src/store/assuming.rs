@@ -56,7 +56,7 @@ impl Store {
         until: Instant,
         now: Instant,
     ) -> Change {
-        let known = claims.into_iter().filter(|name| self.machines.claim(name).is_some());
+        let known = claims.into_iter().filter(|name| self.machines.claims().contains(name));
         let names: Vec<NodeName> = known.cloned().collect();
         self.note_at(now, || Event::Marked { claims: texts(&names), until: until.to_string() });
         names.iter().for_each(|name| self.assumed.mark(name, until));
@@ -66,6 +66,9 @@ impl Store {
     pub fn unmark<'a>(&mut self, claims: impl IntoIterator<Item = &'a NodeName>, now: Instant) -> Change {
         let names: Vec<NodeName> = claims.into_iter().filter(|name| self.assumed.unmark(name)).cloned().collect();
         self.note_at(now, || Event::Unmarked { claims: texts(&names) });
+        let nodes = names.iter().filter_map(|name| self.machines.of_claim(name)).map(|machine| &machine.node.name);
+        let pods = nodes.flat_map(|node| self.pods.on_node(node)).map(|entry| &entry.pod.name);
+        pods.for_each(|pod| self.assumed.forget_promise(pod));
         self.see_claims(&names, now)
     }
 
@@ -89,19 +92,42 @@ impl Store {
         self.assumed.end_replacing(claim);
     }
 
-    /// Notes that a pod was planned onto a machine, which is then left alone for a while. Says how long the first decision
-    /// on the pod took, once.
+    /// Notes that a pod was planned onto a machine, which is promised to it and left alone for a while. Says how long the first
+    /// decision on the pod took, once.
     pub fn nominate(&mut self, pod: &PodName, place: &NodeName, now: Instant) -> Option<Duration> {
         self.note_at(now, || Event::Nominated { pod: record::name(pod), place: place.to_string() });
         // Pods that stand for a buffer's room hold no machine back.
         let entry = self.pods.get(pod)?;
         let is_bound = entry.pod.node.is_some();
+        self.assumed.promise(pod, place);
         self.assumed.nominate(place, now.plus(self.settings.nomination));
         if is_bound {
             return None;
         }
         self.times.see(pod, now);
         self.times.place(pod, place, self.health_of(place), now)
+    }
+
+    /// Notes where a pod is to go. Whoever plans for it later counts on that, as long as it holds: planned anew beside others, it
+    /// might be given another place, and somebody else would find this one taken.
+    pub fn promise(&mut self, pod: &PodName, place: &NodeName) {
+        self.note(|| Event::Promised { pod: record::name(pod), place: place.to_string() });
+        if self.pods.get(pod).is_some() {
+            self.assumed.promise(pod, place);
+        }
+    }
+
+    /// The machine that a pod is to go to, by the name that it has now.
+    fn promised(&self, pod: &PodName) -> Option<&NodeName> {
+        let place = self.assumed.promised(pod)?;
+        let machine = self.machines.shown().get(place).or_else(|| self.machines.of_claim(place))?;
+        Some(&machine.node.name)
+    }
+
+    /// Where these pods are to go, as far as somebody has seen to that.
+    pub(super) fn promises<'p>(&self, pods: impl IntoIterator<Item = &'p PodName>) -> BTreeMap<PodName, NodeName> {
+        let promise = |pod: &PodName| Some((pod.clone(), self.promised(pod)?.clone()));
+        pods.into_iter().filter_map(promise).collect()
     }
 
     /// Notes that there is no place for a pod. Says how long the first decision took, once.

@@ -5,6 +5,7 @@ use model::drain::{Attached, Guest};
 use model::ids::NodeName;
 
 use super::Store;
+use super::wires::Wire;
 use crate::lower::Lowered;
 use crate::lower::claim;
 use crate::lower::facts::PodFacts;
@@ -13,9 +14,10 @@ impl Store {
     /// A claim of ours with its Nodes.
     pub fn claim_life(&self, name: &NodeName) -> Option<Lowered<ClaimLife>> {
         let wire = self.machines.claim(name)?;
-        let id = super::machines::claim_id(wire);
-        let nodes = id.into_iter().flat_map(|id| self.machines.nodes_with_id(id));
-        Some(claim::life(wire, nodes.filter_map(|name| self.machines.node(name)).map(|node| &**node)))
+        let id = wire.provider_id();
+        let names = id.into_iter().flat_map(|id| self.machines.nodes_with_id(id));
+        let nodes: Vec<_> = names.filter_map(|name| self.machines.node(name)).collect();
+        Some(claim::life(&wire, nodes.iter().map(|node| &**node)))
     }
 
     /// Whether some machine of ours is on its way out.

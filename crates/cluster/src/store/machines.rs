@@ -14,12 +14,13 @@ use api::NodeClaim;
 use api::labels::{HOSTNAME, REGISTERED};
 use k8s_openapi::api::core::v1::Node as WireNode;
 use k8s_openapi::api::storage::v1::CSINode;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::ids::{NodeName, PoolName};
 use model::node::Node;
 use model::pool::Pool;
 
+use super::sharing::Shared;
 use super::versions::differ_in_version_alone;
+use super::wires::{Wire, Wires};
 use crate::lower::Oddity;
 use crate::lower::node::{NodeClasses, Parts, is_admitted, node as lower};
 
@@ -36,13 +37,15 @@ pub struct Machine {
 
 #[derive(Debug, Default)]
 pub(super) struct Machines {
-    nodes: BTreeMap<NodeName, Arc<WireNode>>,
+    nodes: Wires<WireNode>,
     /// Only ours.
-    claims: BTreeMap<NodeName, Arc<NodeClaim>>,
+    claims: Wires<NodeClaim>,
     csi: BTreeMap<NodeName, CSINode>,
     nodes_by_id: BTreeMap<Arc<str>, BTreeSet<NodeName>>,
     claims_by_id: BTreeMap<Arc<str>, BTreeSet<NodeName>>,
     shown: BTreeMap<NodeName, Machine>,
+    /// Of labels: machines of one type have most of them in common.
+    words: Shared<str>,
 }
 
 /// What else decides how a machine is seen.
@@ -62,19 +65,31 @@ pub(super) struct Shift {
 }
 
 impl Machines {
-    pub(super) fn node(&self, name: &NodeName) -> Option<&Arc<WireNode>> {
+    /// Whether nothing of any machine is left. Words are only known, and go with the next purge.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { nodes, claims, csi, nodes_by_id, claims_by_id, shown, words: _ } = self;
+        nodes.is_empty()
+            && claims.is_empty()
+            && csi.is_empty()
+            && nodes_by_id.is_empty()
+            && claims_by_id.is_empty()
+            && shown.is_empty()
+    }
+
+    pub(super) fn node(&self, name: &NodeName) -> Option<Arc<WireNode>> {
         self.nodes.get(name)
     }
 
-    pub(super) fn nodes(&self) -> &BTreeMap<NodeName, Arc<WireNode>> {
+    pub(super) fn nodes(&self) -> &Wires<WireNode> {
         &self.nodes
     }
 
-    pub(super) fn claim(&self, name: &NodeName) -> Option<&Arc<NodeClaim>> {
+    pub(super) fn claim(&self, name: &NodeName) -> Option<Arc<NodeClaim>> {
         self.claims.get(name)
     }
 
-    pub(super) fn claims(&self) -> &BTreeMap<NodeName, Arc<NodeClaim>> {
+    pub(super) fn claims(&self) -> &Wires<NodeClaim> {
         &self.claims
     }
 
@@ -94,7 +109,8 @@ impl Machines {
     /// The machine that a claim is, under whatever name.
     pub(super) fn of_claim(&self, name: &NodeName) -> Option<&Machine> {
         let is_it = |machine: &&Machine| machine.claim.as_ref() == Some(name);
-        let id = self.claims.get(name).and_then(|claim| claim_id(claim));
+        let claim = self.claims.get(name);
+        let id = claim.as_ref().and_then(|claim| claim.provider_id());
         let node = id.into_iter().flat_map(|id| self.nodes_with_id(id)).find_map(|node| self.shown.get(node));
         node.filter(is_it)
             .or_else(|| self.shown.get(name).filter(is_it))
@@ -103,7 +119,7 @@ impl Machines {
 
     /// Replaces a Node, or removes it, and says which names must be looked at again; none when it means the same as before.
     pub(super) fn put_node(&mut self, name: &NodeName, node: Option<WireNode>) -> Option<BTreeSet<NodeName>> {
-        let before = self.nodes.get(name).cloned();
+        let before = self.nodes.get(name);
         if before.is_none() && node.is_none() {
             return None;
         }
@@ -113,28 +129,28 @@ impl Machines {
             && before.status == after.status
         {
             // Its version may still be newer, and whoever patches it needs that.
-            self.nodes.insert(name.clone(), Arc::new(node?));
+            self.nodes.insert(name, node?);
             return None;
         }
         let mut affected = BTreeSet::from([name.clone()]);
-        if let Some(id) = before.as_deref().and_then(node_id) {
+        if let Some(id) = before.as_deref().and_then(Wire::provider_id) {
             unindex(&mut self.nodes_by_id, id, name);
             self.add_names_with_id(id, &mut affected);
         }
-        if let Some(id) = node.as_ref().and_then(node_id) {
+        if let Some(id) = node.as_ref().and_then(Wire::provider_id) {
             self.nodes_by_id.entry(id.into()).or_default().insert(name.clone());
             self.add_names_with_id(id, &mut affected);
         }
         match node {
-            Some(node) => drop(self.nodes.insert(name.clone(), Arc::new(node))),
-            None => drop(self.nodes.remove(name)),
+            Some(node) => self.nodes.insert(name, node),
+            None => self.nodes.remove(name),
         }
         Some(affected)
     }
 
     /// The same for a claim.
     pub(super) fn put_claim(&mut self, name: &NodeName, claim: Option<NodeClaim>) -> Option<BTreeSet<NodeName>> {
-        let before = self.claims.get(name).cloned();
+        let before = self.claims.get(name);
         if before.is_none() && claim.is_none() {
             return None;
         }
@@ -143,21 +159,21 @@ impl Machines {
             && before.spec == after.spec
             && before.status == after.status
         {
-            self.claims.insert(name.clone(), Arc::new(claim?));
+            self.claims.insert(name, claim?);
             return None;
         }
         let mut affected = BTreeSet::from([name.clone()]);
-        if let Some(id) = before.as_deref().and_then(claim_id) {
+        if let Some(id) = before.as_deref().and_then(Wire::provider_id) {
             unindex(&mut self.claims_by_id, id, name);
             self.add_names_with_id(id, &mut affected);
         }
-        if let Some(id) = claim.as_ref().and_then(claim_id) {
+        if let Some(id) = claim.as_ref().and_then(Wire::provider_id) {
             self.claims_by_id.entry(id.into()).or_default().insert(name.clone());
             self.add_names_with_id(id, &mut affected);
         }
         match claim {
-            Some(claim) => drop(self.claims.insert(name.clone(), Arc::new(claim))),
-            None => drop(self.claims.remove(name)),
+            Some(claim) => self.claims.insert(name, claim),
+            None => self.claims.remove(name),
         }
         Some(affected)
     }
@@ -182,9 +198,13 @@ impl Machines {
     pub(super) fn refresh(&mut self, names: &BTreeSet<NodeName>, view: View<'_>) -> (Vec<Shift>, Vec<Oddity>) {
         let (mut shifts, mut oddities) = (Vec::new(), Vec::new());
         for name in names.iter().cloned().chain(names.iter().map(prefixed)) {
-            let after = self.look(&name, view, &mut oddities);
+            let mut after = self.look(&name, view, &mut oddities);
             if self.shown.get(&name) == after.as_ref() {
                 continue;
+            }
+            if let Some(node) = after.as_mut().and_then(|machine| Arc::get_mut(&mut machine.node)) {
+                let labels = std::mem::take(&mut node.labels).into_iter();
+                node.labels = labels.map(|(key, value)| (self.words.share(key), self.words.share(value))).collect();
             }
             let before = match after.clone() {
                 Some(machine) => self.shown.insert(name.clone(), machine),
@@ -211,20 +231,20 @@ impl Machines {
 
     fn look_for_node(&self, name: &NodeName, view: View<'_>, oddities: &mut Vec<Oddity>) -> Option<Machine> {
         let node = self.nodes.get(name).filter(|node| is_admitted(node, view.classes))?;
-        let claim =
-            node_id(node).filter(|id| self.oldest_node(id, view) == Some(name)).and_then(|id| self.oldest_claim(id));
+        let id = node.provider_id().filter(|id| self.is_oldest_node(name, id, view));
+        let claim = id.and_then(|id| self.oldest_claim(id));
         // Until a Node of ours is registered, its claim speaks for it; and a claim that does not know its machine yet does
         // so too, under its own name.
-        if claim.is_none() && view.classes.owns_node(node) && !is_registered(node) {
+        if claim.is_none() && view.classes.owns_node(&node) && !is_registered(&node) {
             return None;
         }
-        self.lower(Some(name), claim, view, oddities)
+        self.lower(Some((name, &*node)), claim, view, oddities)
     }
 
     fn look_for_claim(&self, name: &NodeName, view: View<'_>, oddities: &mut Vec<Oddity>) -> Option<Machine> {
         let claim = self.claims.get(name)?;
-        if let Some(id) = claim_id(claim)
-            && (self.oldest_node(id, view).is_some() || self.oldest_claim(id) != Some(name))
+        if let Some(id) = claim.provider_id()
+            && (self.seen_nodes(id, view).next().is_some() || self.oldest_claim(id) != Some(name))
         {
             return None;
         }
@@ -233,17 +253,17 @@ impl Machines {
 
     fn lower(
         &self,
-        node_name: Option<&NodeName>,
+        node: Option<(&NodeName, &WireNode)>,
         claim_name: Option<&NodeName>,
         view: View<'_>,
         oddities: &mut Vec<Oddity>,
     ) -> Option<Machine> {
         let claim = claim_name.and_then(|name| self.claims.get(name));
-        let pool = claim.and_then(|claim| claim.metadata.labels.as_ref()?.get(api::labels::NODE_POOL));
+        let pool = claim.as_ref().and_then(|claim| claim.metadata.labels.as_ref()?.get(api::labels::NODE_POOL));
         let parts = Parts {
-            node: node_name.and_then(|name| self.nodes.get(name)).map(|node| &**node),
-            claim: claim.map(|claim| &**claim),
-            csi: node_name.and_then(|name| self.csi.get(name)),
+            node: node.map(|(_, node)| node),
+            claim: claim.as_deref(),
+            csi: node.and_then(|(name, _)| self.csi.get(name)),
             pool: pool.and_then(|name| view.pools.get(&PoolName::from(name.as_str()))).map(|pool| &**pool),
             is_marked: claim_name.is_some_and(|name| view.marks.contains_key(name)),
         };
@@ -252,15 +272,22 @@ impl Machines {
         Some(Machine { node: Arc::new(lowered.value), claim: claim_name.cloned() })
     }
 
-    /// Of the Nodes that are admitted. One that is not has an id all the same, by which its claim finds it to register it.
-    fn oldest_node(&self, id: &str, view: View<'_>) -> Option<&NodeName> {
-        let age = |name: &&NodeName| (self.nodes.get(*name).map(|node| born(&node.metadata)), (*name).clone());
-        let is_seen = |name: &&NodeName| self.nodes.get(*name).is_some_and(|node| is_admitted(node, view.classes));
-        self.nodes_with_id(id).filter(is_seen).min_by_key(age)
+    /// Nodes of an id that are admitted. One that is not has an id all the same, by which its claim finds it to register it.
+    fn seen_nodes<'a>(&'a self, id: &str, view: View<'a>) -> impl Iterator<Item = &'a NodeName> {
+        let is_seen = move |name: &&NodeName| self.nodes.get(name).is_some_and(|node| is_admitted(&node, view.classes));
+        self.nodes_with_id(id).filter(is_seen)
+    }
+
+    /// Whether an admitted Node is the oldest one of its id that is.
+    fn is_oldest_node(&self, name: &NodeName, id: &str, view: View<'_>) -> bool {
+        let age = |name: &NodeName| (self.nodes.brief(name).map(|brief| brief.born), name.clone());
+        let is_older = |other: &&NodeName| age(other) < age(name);
+        let mut older = self.nodes_with_id(id).filter(|other| *other != name).filter(is_older);
+        !older.any(|other| self.nodes.get(other).is_some_and(|node| is_admitted(&node, view.classes)))
     }
 
     fn oldest_claim(&self, id: &str) -> Option<&NodeName> {
-        let age = |name: &&NodeName| (self.claims.get(*name).map(|claim| born(&claim.metadata)), (*name).clone());
+        let age = |name: &&NodeName| (self.claims.brief(name).map(|brief| brief.born), (*name).clone());
         self.claims_with_id(id).min_by_key(age)
     }
 }
@@ -269,24 +296,12 @@ fn prefixed(claim: &NodeName) -> NodeName {
     NodeName::from(format!("{CLAIM_PREFIX}{claim}"))
 }
 
-fn born(metadata: &ObjectMeta) -> Option<jiff::Timestamp> {
-    metadata.creation_timestamp.as_ref().map(|time| time.0)
-}
-
 fn unindex(index: &mut BTreeMap<Arc<str>, BTreeSet<NodeName>>, id: &str, name: &NodeName) {
     let Some(names) = index.get_mut(id) else { return };
     names.remove(name);
     if names.is_empty() {
         index.remove(id);
     }
-}
-
-fn node_id(node: &WireNode) -> Option<&str> {
-    node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).filter(|id| !id.is_empty())
-}
-
-pub(super) fn claim_id(claim: &NodeClaim) -> Option<&str> {
-    claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).filter(|id| !id.is_empty())
 }
 
 fn is_registered(node: &WireNode) -> bool {

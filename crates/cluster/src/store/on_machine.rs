@@ -6,9 +6,10 @@ use api::NodeClaim;
 use k8s_openapi::api::core::v1::Node as WireNode;
 use k8s_openapi::api::storage::v1::CSINode;
 use model::ids::{NodeName, Uid};
+use model::node::{Node, Tenure};
 use model::time::Instant;
 
-use super::machines::{Machine, Shift, View, claim_id};
+use super::machines::{Machine, Shift, View};
 use super::{Store, trim};
 use crate::wake::{Change, Duty};
 
@@ -27,10 +28,10 @@ impl Store {
         if wire.is_none() {
             self.assumed.forget_node(&name);
         }
-        let mut ours = self.machines.node(&name).is_some_and(|node| self.settings.classes.owns_node(node));
+        let mut ours = self.machines.node(&name).is_some_and(|node| self.settings.classes.owns_node(&node));
         ours |= wire.as_ref().is_some_and(|node| self.settings.classes.owns_node(node));
         let Some(names) = self.machines.put_node(&name, wire.map(trim::node)) else { return };
-        for claim in names.iter().filter(|name| self.machines.claim(name).is_some()) {
+        for claim in names.iter().filter(|name| self.machines.claims().contains(name)) {
             change.wake(Duty::Claim(claim.clone()));
         }
         if ours {
@@ -42,22 +43,20 @@ impl Store {
     pub(super) fn put_claim(&mut self, name: &str, wire: Option<NodeClaim>, now: Instant, change: &mut Change) {
         let name = NodeName::from(name);
         let uid = |claim: &NodeClaim| claim.metadata.uid.clone();
-        let before = self.machines.claim(&name).map(|claim| uid(claim));
+        let stored = self.machines.claim(&name);
+        let before = stored.as_deref().map(uid);
         let wire = wire.filter(|claim| self.settings.classes.owns_claim(claim));
         if before.is_some() && before != wire.as_ref().map(uid) {
             self.assumed.forget_claim(&name);
         }
-        let ground_before = self.machines.claim(&name).map(|claim| grounds(claim));
+        let pool_before = stored.as_deref().and_then(pool_of);
         let Some(names) = self.machines.put_claim(&name, wire.map(trim::claim)) else { return };
-        let ground_after = self.machines.claim(&name).map(|claim| grounds(claim));
-        if ground_before != ground_after {
-            self.disturb(now, change);
-        }
-        for (pool, _) in ground_before.into_iter().chain(ground_after) {
-            change.wake.extend(pool.map(|pool| Duty::Pool(pool.as_str().into())));
+        let pool_after = self.machines.claim(&name).as_deref().and_then(pool_of);
+        for pool in pool_before.into_iter().chain(pool_after) {
+            change.wake(Duty::Pool(pool.as_str().into()));
         }
         change.wake(Duty::Claim(name));
-        for node in names.iter().filter(|name| self.machines.node(name).is_some()) {
+        for node in names.iter().filter(|name| self.machines.nodes().contains(name)) {
             change.wake(Duty::Node(node.clone()));
         }
         self.look_again(&names, Cause::Fact, now, change);
@@ -84,14 +83,17 @@ impl Store {
         let Shift { name, before, after } = shift;
         self.snapshots.touch_node(name);
         let is_leaving = |machine: &Option<Machine>| machine.as_ref().is_some_and(|machine| machine.node.is_leaving);
-        let is_ready = |machine: &Option<Machine>| machine.as_ref().map(|machine| machine.node.is_initialized());
         if is_leaving(after) {
             self.leaving.insert(name.clone());
         } else {
             self.leaving.remove(name);
         }
         let begins_to_leave = is_leaving(after) && !is_leaving(before);
-        if cause == Cause::Fact && (is_ready(before) != is_ready(after) || begins_to_leave) {
+        let is_alike = match (before, after) {
+            (Some(before), Some(after)) => makes_no_difference(&before.node, &after.node),
+            _ => false,
+        };
+        if cause == Cause::Fact && !is_alike {
             self.disturb(now, change);
         }
         if begins_to_leave && self.pods.on_node(name).next().is_some() {
@@ -111,19 +113,48 @@ impl Store {
 
     /// Machines that are not chosen yet depend on what is on sale.
     pub(super) fn unlaunched_of(&self, pool: &model::ids::PoolName) -> BTreeSet<NodeName> {
-        let of_pool =
-            self.machines.claims().iter().filter(|(_, claim)| pool_of(claim).as_deref() == Some(pool.as_str()));
-        of_pool.filter(|(_, claim)| claim_id(claim).is_none()).map(|(name, _)| name.clone()).collect()
+        let claims = self.machines.claims().briefs();
+        let of_pool = claims.filter(|(_, claim)| claim.pool.as_deref() == Some(pool.as_str()));
+        of_pool.filter(|(_, claim)| !claim.has_id).map(|(name, _)| name.clone()).collect()
     }
 }
 
-/// What of a claim makes it worth a thought: its pool, and whether it may be consolidated or has drifted.
-fn grounds(claim: &NodeClaim) -> (Option<String>, Vec<String>) {
-    let conditions = claim.status.iter().flat_map(|status| &status.conditions);
-    let true_ones = conditions.filter(|condition| condition.is_true()).map(|condition| condition.type_.clone());
-    (pool_of(claim), true_ones.filter(|type_| ["Consolidatable", "Drifted"].contains(&type_.as_str())).collect())
+/// Whether a machine gives and takes as before, as far as moves are concerned. Until it is ready for pods it is nobody's
+/// destination, whatever is known of it.
+fn makes_no_difference(before: &Node, after: &Node) -> bool {
+    if before.is_leaving != after.is_leaving {
+        return false;
+    }
+    if !before.is_initialized() && !after.is_initialized() {
+        return true;
+    }
+    let Node {
+        name: _,
+        pool,
+        labels,
+        taints,
+        capacity,
+        allocatable,
+        attach_limits,
+        progress,
+        is_leaving: _,
+        created,
+        tenure,
+    } = before;
+    (pool, labels, taints, capacity) == (&after.pool, &after.labels, &after.taints, &after.capacity)
+        && (allocatable, attach_limits, progress) == (&after.allocatable, &after.attach_limits, &after.progress)
+        && *created == after.created
+        && match (tenure, &after.tenure) {
+            (Some(before), Some(after)) => is_as_free(before, after),
+            (before, after) => before == after,
+        }
 }
 
-pub(super) fn pool_of(claim: &NodeClaim) -> Option<String> {
+/// The same but for the last time that a pod came or went, which only puts off when the machine may leave.
+fn is_as_free(before: &Tenure, after: &Tenure) -> bool {
+    *before == Tenure { last_pod_event: before.last_pod_event, ..after.clone() }
+}
+
+fn pool_of(claim: &NodeClaim) -> Option<String> {
     claim.metadata.labels.as_ref()?.get(api::labels::NODE_POOL).cloned()
 }

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod as WirePod;
 use model::eviction::is_reschedulable;
 use model::ids::PodName;
 use model::pod::{Life, Owner, Pod, Readiness};
+use model::pool::Pool;
 use model::time::Instant;
 
 use super::refused::is_foretold;
@@ -71,21 +72,27 @@ impl Store {
         let Some(entry) = self.pods.remove(name) else { return };
         self.snapshots.touch_pod(name);
         self.times.forget(name);
-        self.moved.forget(name);
+        self.assumed.forget_promise(name);
         if let Some(set) = self.daemons.remove_pod(&entry) {
             self.see_daemon_set(&set, now, change);
         }
-        let Some(node) = &entry.pod.node else { return };
-        self.disturb(now, change);
-        if departure == Departure::Ended && entry.pod.owner != Owner::DaemonSet {
-            change.wake(Duty::PodEvent(node.clone()));
+        // One that waited may have been all that an empty node was kept for. One that goes with its machine gives room to nobody, and
+        // of the machine's own end everybody hears.
+        if !self.goes_with_its_machine(&entry.pod) && !self.is_on_restless(&entry.pod) {
+            self.disturb(now, change);
         }
-        if self.leaving.contains(node) {
-            change.wake(Duty::Node(node.clone()));
-            if entry.pod.life == Life::Active && is_reschedulable(&entry.pod) {
-                self.moved.leaves(name, entry.facts.owner.as_ref(), now);
+        if let Some(node) = &entry.pod.node {
+            if departure == Departure::Ended && entry.pod.owner != Owner::DaemonSet {
+                change.wake(Duty::PodEvent(node.clone()));
+            }
+            if self.leaving.contains(node) {
+                change.wake(Duty::Node(node.clone()));
+                if entry.pod.life == Life::Active && is_reschedulable(&entry.pod) {
+                    self.moved.leaves(name, entry.facts.owner.as_ref(), now);
+                }
             }
         }
+        self.moved.forget(name);
     }
 
     /// Looks at pods again whose surroundings have changed.
@@ -116,18 +123,21 @@ impl Store {
             self.times.see(&after.name, now);
             change.wake(Duty::Provision(after.uid.clone()));
         }
+        // What the first list shows has been there before us.
+        let is_known = before.is_some() || self.synced.has_listed(Kind::Pod);
+        let goes_away = before.is_some() && self.goes_with_its_machine(after);
+        let begins_to_go = before.is_some_and(|before| before.life == Life::Active && after.life != Life::Active);
+        let is_quiet = goes_away || only_takes_room(before, after) || (begins_to_go && self.is_on_restless(after));
+        if is_known && !is_quiet {
+            self.disturb(now, change);
+        }
         let Some(node) = &after.node else { return };
         if self.leaving.contains(node) {
             change.wake(Duty::Node(node.clone()));
         }
-        let has_come = match before {
-            Some(before) => before.node.is_none(),
-            // What the first list shows has been there before us.
-            None => self.synced.has_listed(Kind::Pod),
-        };
-        let begins_to_go = before.is_some_and(|before| before.life == Life::Active && after.life != Life::Active);
-        if has_come {
-            self.disturb(now, change);
+        let has_come = is_known && before.is_none_or(|before| before.node.is_none());
+        if before.is_some_and(|before| before.node.is_none()) {
+            self.assumed.forget_promise(&after.name);
         }
         // Its controller makes another one as soon as it begins to go.
         if begins_to_go && self.leaving.contains(node) && before.is_some_and(is_reschedulable) {
@@ -137,6 +147,26 @@ impl Store {
         if (has_come || begins_to_go) && after.owner != Owner::DaemonSet {
             change.wake(Duty::PodEvent(node.clone()));
         }
+    }
+
+    fn goes_with_its_machine(&self, pod: &Pod) -> bool {
+        pod.node.as_ref().is_some_and(|node| self.leaving.contains(node))
+    }
+
+    /// Whether the room that a pod leaves is of no use yet: its node has been disturbed lately, so nobody is moved to it or from it
+    /// to save money before its claim says that it has settled, of which everybody hears. A node that has drifted does not wait
+    /// for that, and may be kept by this very pod.
+    fn is_on_restless(&self, pod: &Pod) -> bool {
+        let machine = pod.node.as_ref().and_then(|node| self.machines.shown().get(node));
+        let Some((node, tenure)) = machine.and_then(|machine| Some((&machine.node, machine.node.tenure.as_ref()?)))
+        else {
+            return false;
+        };
+        let pool = node.pool.as_ref().and_then(|pool| self.pools.shown().get(pool));
+        let must_settle =
+            |pool: &Arc<Pool>| !pool.is_static() && pool.consolidation.after.is_some_and(|after| !after.is_zero());
+        let is_restless = node.is_initialized() && tenure.consolidatable.is_none() && tenure.drifted.is_none();
+        is_restless && pod.owner != Owner::DaemonSet && pool.is_some_and(must_settle)
     }
 
     fn note_milestones(&mut self, before: &Pod, after: &Pod, moments: Moments, now: Instant, change: &mut Change) {
@@ -158,6 +188,20 @@ impl Store {
             reach(Step::Started, moments.ready);
             // Nothing is measured after this.
             self.times.forget(&after.name);
+        }
+    }
+}
+
+/// Whether a change of a pod makes no move possible that was not before it.
+fn only_takes_room(before: Option<&Pod>, after: &Pod) -> bool {
+    match before {
+        // One that begins to wait wants a place, and the provisioner finds it one.
+        None => after.node.is_none(),
+        // Where the scheduler makes room for it, it will take that.
+        Some(before) if after.node.is_none() => !is_provisionable(before) || after.is_nominated,
+        // What its becoming ready allows, the budgets that count it say.
+        Some(before) => {
+            after.is_ready == Readiness::Ready && *before == Pod { is_ready: before.is_ready, ..after.clone() }
         }
     }
 }

@@ -13,7 +13,7 @@ use model::time::Instant;
 
 use super::buffers::Template;
 use super::on_machine::Cause;
-use super::{NodeClass, Store, on_machine, surroundings, trim};
+use super::{NodeClass, Store, surroundings, trim};
 use crate::lower;
 use crate::lower::eligible::is_provisionable;
 use crate::object::Key;
@@ -34,14 +34,14 @@ impl Store {
     }
 
     /// What a buffer refers to, or that it refers to nothing that is there.
-    pub fn resolve_buffer(&mut self, key: &PodName, template: Option<Template>) -> Change {
-        self.note(|| Event::Resolved {
+    pub fn resolve_buffer(&mut self, key: &PodName, template: Option<Template>, now: Instant) -> Change {
+        self.note_at(now, || Event::Resolved {
             buffer: record::name(key),
             template: template.as_ref().map(Template::to_record),
         });
         let mut change = Change::default();
         if self.buffers.resolve(key, template) {
-            self.refresh_buffer(key, &mut change);
+            self.refresh_buffer(key, now, &mut change);
         }
         change
     }
@@ -88,8 +88,8 @@ impl Store {
 
     /// They may not be any more what their pool or its class would make.
     fn wake_claims_of(&self, pool: &PoolName, change: &mut Change) {
-        let claims = self.machines.claims().iter();
-        let of_pool = claims.filter(|(_, claim)| on_machine::pool_of(claim).as_deref() == Some(pool.as_str()));
+        let claims = self.machines.claims().briefs();
+        let of_pool = claims.filter(|(_, claim)| claim.pool.as_deref() == Some(pool.as_str()));
         change.wake.extend(of_pool.map(|(name, _)| Duty::Claim(name.clone())));
     }
 
@@ -135,25 +135,39 @@ impl Store {
         self.disturb(now, change);
     }
 
-    pub(super) fn put_buffer(&mut self, key: &PodName, wire: Option<CapacityBuffer>, change: &mut Change) {
+    pub(super) fn put_buffer(
+        &mut self,
+        key: &PodName,
+        wire: Option<CapacityBuffer>,
+        now: Instant,
+        change: &mut Change,
+    ) {
         change.wake(Duty::Buffer(key.clone()));
         match wire {
             Some(wire) => {
                 self.buffers.put(key, wire);
-                self.refresh_buffer(key, change);
+                self.refresh_buffer(key, now, change);
             }
             None => {
                 let names = self.buffers.remove(key);
-                names.iter().for_each(|name| self.snapshots.touch_pod(name));
+                self.note_room(&names, now, change);
             }
         }
     }
 
-    pub(super) fn refresh_buffer(&mut self, key: &PodName, change: &mut Change) {
+    /// The room that a buffer keeps has changed.
+    fn note_room(&mut self, names: &BTreeSet<PodName>, now: Instant, change: &mut Change) {
+        names.iter().for_each(|name| self.snapshots.touch_pod(name));
+        if !names.is_empty() {
+            self.disturb(now, change);
+        }
+    }
+
+    pub(super) fn refresh_buffer(&mut self, key: &PodName, now: Instant, change: &mut Change) {
         let around = surroundings(&self.settings, &self.namespaces, &self.volumes, &self.workloads);
         let (names, oddities): (BTreeSet<PodName>, _) = self.buffers.refresh(key, &around);
         change.oddities.extend(oddities);
-        names.iter().for_each(|name| self.snapshots.touch_pod(name));
+        self.note_room(&names, now, change);
         if !names.is_empty() {
             change.wake(Duty::Provision(Uid::from(format!("{key}"))));
         }

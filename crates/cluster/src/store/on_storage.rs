@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Namespace as WireNamespace, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{StorageClass, VolumeAttachment};
 use model::ids::{Namespace, PodName};
+use model::labels::STOP_NAMESPACE;
 use model::time::Instant;
 
 use super::{Store, trim};
@@ -62,6 +63,9 @@ impl Store {
         now: Instant,
         change: &mut Change,
     ) {
+        if name == STOP_NAMESPACE {
+            self.note_stop(wire.and_then(lower::stop_of), now, change);
+        }
         let name = Namespace::from(name);
         let labels = wire.map(|wire| lower::labels(wire.metadata.labels.as_ref()));
         if self.namespaces.get(&name) == labels.as_ref() {
@@ -73,7 +77,15 @@ impl Store {
         }
         let pods = self.pods.selecting_namespaces().cloned().collect();
         self.renew_pods(pods, now, change);
-        self.refresh_buffers(change);
+        self.refresh_buffers(now, change);
+    }
+
+    fn note_stop(&mut self, stopped: Option<Arc<str>>, now: Instant, change: &mut Change) {
+        if self.stopped != stopped {
+            self.stopped = stopped;
+            self.snapshots.touch(|stale| stale.stopped = true);
+            self.disturb(now, change);
+        }
     }
 
     pub(super) fn put_workload(&mut self, key: &Key, object: Option<Object>, now: Instant, change: &mut Change) {
@@ -88,12 +100,12 @@ impl Store {
         }
         let pods = self.pods.with_default_spread(&namespace).cloned().collect();
         self.renew_pods(pods, now, change);
-        self.refresh_buffers(change);
+        self.refresh_buffers(now, change);
     }
 
-    fn refresh_buffers(&mut self, change: &mut Change) {
+    fn refresh_buffers(&mut self, now: Instant, change: &mut Change) {
         let keys: Vec<PodName> = self.buffers.iter().map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| self.refresh_buffer(key, change));
+        keys.iter().for_each(|key| self.refresh_buffer(key, now, change));
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use model::alike::Common;
 use model::ids::{Namespace, NodeName, PodName};
 use model::pod::{Owner, Pod};
 
-use super::sharing::{Shared, Sharing};
+use super::sharing::{Alike, Sharing};
 use crate::lower::facts::PodFacts;
-use crate::lower::spread::Controller;
 use crate::lower::ties::Ties;
 use crate::object::Version;
 
@@ -16,7 +16,8 @@ use crate::object::Version;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) pod: Arc<Pod>,
-    pub(super) facts: PodFacts,
+    /// Replicas have them alike, but for the short time in which one ends.
+    pub(super) facts: Common<PodFacts>,
     pub(super) ties: Option<Box<Ties>>,
     pub(super) version: Version,
 }
@@ -24,7 +25,8 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Pods {
     entries: BTreeMap<PodName, Entry>,
-    by_node: BTreeMap<NodeName, BTreeSet<PodName>>,
+    /// In order. Every pod is here, and a set of a few takes twice as much.
+    by_node: BTreeMap<NodeName, Vec<PodName>>,
     unbound: BTreeSet<PodName>,
     /// Pods by the volume claims that they use.
     by_volume_claim: BTreeMap<PodName, BTreeSet<PodName>>,
@@ -33,7 +35,7 @@ pub(super) struct Pods {
     /// How many pods each namespace has; the names are shared by all of them.
     namespaces: BTreeMap<Namespace, usize>,
     sharing: Sharing,
-    owners: Shared<Controller>,
+    facts: Alike<PodFacts>,
 }
 
 impl Pods {
@@ -84,8 +86,9 @@ impl Pods {
             self.share(&mut pod);
             Arc::new(pod)
         });
-        let owner = facts.owner.clone().map(|owner| self.owners.share(owner));
-        let entry = Entry { pod, facts: PodFacts { owner, ..facts }, ties, version };
+        // When a pod ends, nobody else says just that.
+        let facts = if facts.ends_by.is_some() { facts.into() } else { self.facts.share(facts.into()) };
+        let entry = Entry { pod, facts, ties, version };
         self.link(&entry);
         self.entries.insert(entry.pod.name.clone(), entry);
     }
@@ -128,7 +131,7 @@ impl Pods {
         let name = &entry.pod.name;
         *self.namespaces.entry(name.namespace.clone()).or_default() += 1;
         match &entry.pod.node {
-            Some(node) => drop(self.by_node.entry(node.clone()).or_default().insert(name.clone())),
+            Some(node) => insert(self.by_node.entry(node.clone()).or_default(), name),
             None => drop(self.unbound.insert(name.clone())),
         }
         let Some(ties) = &entry.ties else { return };
@@ -150,7 +153,7 @@ impl Pods {
             }
         }
         match &entry.pod.node {
-            Some(node) => unindex(&mut self.by_node, node, name),
+            Some(node) => self.leave(node, name),
             None => drop(self.unbound.remove(name)),
         }
         let Some(ties) = &entry.ties else { return };
@@ -159,6 +162,22 @@ impl Pods {
             unindex(&mut self.by_volume_claim, &claim, name);
         }
         self.selecting_namespaces.remove(name);
+    }
+
+    fn leave(&mut self, node: &NodeName, name: &PodName) {
+        let Some(names) = self.by_node.get_mut(node) else { return };
+        if let Ok(place) = names.binary_search(name) {
+            names.remove(place);
+        }
+        if names.is_empty() {
+            self.by_node.remove(node);
+        }
+    }
+}
+
+fn insert(names: &mut Vec<PodName>, name: &PodName) {
+    if let Err(place) = names.binary_search(name) {
+        names.insert(place, name.clone());
     }
 }
 

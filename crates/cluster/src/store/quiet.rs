@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::time::Instant;
 
-/// Prices and availability change without any object changing.
+/// So long after the last disturbance what was thought to disturb nobody is looked at all the same.
 const LONGEST_QUIET: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]

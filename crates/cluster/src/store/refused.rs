@@ -23,7 +23,7 @@ impl<'s> Refused<'s> {
     pub(super) fn of(pods: &'s Pods) -> Self {
         let mut kinds: BTreeMap<_, Vec<&Arc<Pod>>> = BTreeMap::new();
         for pod in pods.unbound().map(|entry| &entry.pod).filter(|pod| is_provisionable(pod)) {
-            let known = kinds.entry((pod.namespace(), &pod.labels)).or_default();
+            let known = kinds.entry((pod.namespace(), &*pod.labels)).or_default();
             if !known.iter().any(|other| are_alike(other, pod)) {
                 known.push(pod);
             }
@@ -33,7 +33,7 @@ impl<'s> Refused<'s> {
 
     /// Whether the scheduler has yet to judge this pod, and has refused one that is the same to it.
     pub(super) fn foretells(&self, pod: &Pod, now: Instant) -> bool {
-        let known = || self.0.get(&(pod.namespace(), &pod.labels)).into_iter().flatten();
+        let known = || self.0.get(&(pod.namespace(), &*pod.labels)).into_iter().flatten();
         is_awaited(pod, now) && known().any(|other| are_alike(other, pod))
     }
 }

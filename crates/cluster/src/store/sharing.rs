@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use model::alike::Common;
 use model::labels::Labels;
 use model::pod::{Pod, Wants};
 
 /// Below this, looking for what nobody uses any more is not worth it.
 const LEAST_PURGE: usize = 1024;
-/// Kinds of pods, so to say. Beyond that something is odd, and sharing starts over.
-const MOST_SHAPES: usize = 4096;
 
 /// Values that many hold, each once.
 #[derive(Debug)]
@@ -40,12 +39,43 @@ impl<T: ?Sized + Ord> Shared<T> {
     }
 }
 
+/// Values that have no order, each once.
+#[derive(Debug)]
+pub(super) struct Alike<T> {
+    /// By a hash with a fixed seed; of two values with one hash the last is kept.
+    known: BTreeMap<u64, Common<T>>,
+    purge_at: usize,
+}
+
+impl<T> Default for Alike<T> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), purge_at: LEAST_PURGE }
+    }
+}
+
+impl<T: Clone + Hash + PartialEq> Alike<T> {
+    pub(super) fn share(&mut self, value: Common<T>) -> Common<T> {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        let hash = hasher.finish();
+        if let Some(known) = self.known.get(&hash).filter(|known| **known == value) {
+            return known.clone();
+        }
+        if self.known.len() >= self.purge_at {
+            self.known.retain(|_, value| Arc::strong_count(value.as_arc()) > 1);
+            self.purge_at = LEAST_PURGE.max(self.known.len() * 2);
+        }
+        self.known.insert(hash, value.clone());
+        value
+    }
+}
+
 /// What pods have alike: the words of their labels, and all that they want.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     words: Shared<str>,
-    /// By a hash with a fixed seed; of two shapes with one hash the last is kept.
-    shapes: BTreeMap<u64, Wants>,
+    labels: Shared<Labels>,
+    shapes: Alike<Wants>,
 }
 
 impl Sharing {
@@ -53,27 +83,17 @@ impl Sharing {
         pod.labels = self.labels(std::mem::take(&mut pod.labels));
         // Volumes have names of their own, which no other pod uses.
         if pod.wants.volumes.attached.is_empty() {
-            pod.wants = self.wants(std::mem::take(&mut pod.wants));
+            pod.wants = self.shapes.share(std::mem::take(&mut pod.wants));
         }
     }
 
-    fn labels(&mut self, labels: Labels) -> Labels {
-        labels.into_iter().map(|(key, value)| (self.words.share(key), self.words.share(value))).collect()
-    }
-
-    /// A copy of an equal value shares all its words.
-    fn wants(&mut self, wants: Wants) -> Wants {
-        let mut hasher = DefaultHasher::new();
-        wants.hash(&mut hasher);
-        let hash = hasher.finish();
-        if let Some(known) = self.shapes.get(&hash).filter(|known| **known == wants) {
-            return known.clone();
+    fn labels(&mut self, labels: Common<Labels>) -> Common<Labels> {
+        if let Some(known) = self.labels.known.get(labels.as_arc()) {
+            return known.clone().into();
         }
-        if self.shapes.len() >= MOST_SHAPES {
-            self.shapes.clear();
-        }
-        self.shapes.insert(hash, wants.clone());
-        wants
+        let words = labels.iter().map(|(key, value)| (self.words.share(key.clone()), self.words.share(value.clone())));
+        let labels: Labels = words.collect();
+        self.labels.share(Arc::new(labels)).into()
     }
 }
 
@@ -91,5 +111,17 @@ mod tests {
         }
         assert!(shared.known.len() <= LEAST_PURGE + 1, "{}", shared.known.len());
         assert!(Arc::ptr_eq(&kept, &shared.share("app".into())));
+    }
+
+    #[test]
+    fn equal_values_without_an_order_are_one_and_unused_ones_are_dropped() {
+        let mut alike = Alike::<Vec<usize>>::default();
+        let kept = alike.share(vec![7].into());
+        assert!(alike.share(vec![7].into()).is(kept.as_arc()));
+        for number in 0..3 * LEAST_PURGE {
+            alike.share(vec![1, number].into());
+        }
+        assert!(alike.known.len() <= LEAST_PURGE + 1, "{}", alike.known.len());
+        assert!(alike.share(vec![7].into()).is(kept.as_arc()));
     }
 }

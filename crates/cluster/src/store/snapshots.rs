@@ -37,11 +37,13 @@ pub(super) struct Stale {
     pub(super) pools: bool,
     pub(super) daemons: bool,
     pub(super) budgets: bool,
+    pub(super) stopped: bool,
 }
 
 impl Stale {
     fn is_empty(&self) -> bool {
-        self.pods.is_empty() && self.nodes.is_empty() && !(self.pools || self.daemons || self.budgets)
+        let Self { pods, nodes, pools, daemons, budgets, stopped } = self;
+        pods.is_empty() && nodes.is_empty() && !(*pools || *daemons || *budgets || *stopped)
     }
 }
 

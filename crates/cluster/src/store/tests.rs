@@ -6,6 +6,7 @@ mod moved;
 mod pods;
 mod pools;
 mod shuffled;
+mod stopped;
 mod synced;
 mod times;
 

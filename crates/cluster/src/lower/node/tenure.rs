@@ -5,22 +5,22 @@ use api::labels::annotations;
 use k8s_openapi::api::core::v1;
 use model::ids::NodeName;
 use model::node::{Drifted, Tenure};
+use model::pod::DoNotDisrupt;
 
 use crate::lower::claim::{is_ready, of_condition};
 use crate::lower::instant;
+use crate::lower::pod::protection;
 
 pub(super) fn tenure(claim: &NodeClaim, node: Option<&v1::Node>) -> Tenure {
     let status = claim.status.as_ref();
     let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
     let said = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_ && condition.is_true());
     let since = |type_: &str| said(type_).map(|condition| of_condition(condition).since);
-    let annotations = node.and_then(|node| node.metadata.annotations.as_ref());
     Tenure {
         claim: NodeName::from(claim.metadata.name.as_deref().unwrap_or_default()),
         is_ready: node.is_some_and(is_ready),
         is_ending: said("InstanceTerminating").is_some(),
-        // Only this very word; a duration protects pods alone.
-        do_not_disrupt: annotations.and_then(|all| all.get(annotations::DO_NOT_DISRUPT)).is_some_and(|it| it == "true"),
+        do_not_disrupt: node.map_or(DoNotDisrupt::No, do_not_disrupt),
         initialized: since("Initialized"),
         consolidatable: since("Consolidatable"),
         drifted: said("Drifted").map(|condition| Drifted {
@@ -31,6 +31,14 @@ pub(super) fn tenure(claim: &NodeClaim, node: Option<&v1::Node>) -> Tenure {
         grace: claim.spec.termination_grace_period.map(api::Duration::to_std),
         expire_after: claim.spec.expire_after.value().map(api::Duration::to_std),
     }
+}
+
+/// For good, or for a while since the Node joined. Anything else protects nothing: `false` is what people write to take it back.
+/// The reference knows durations on pods only. Decision 0069.
+fn do_not_disrupt(node: &v1::Node) -> DoNotDisrupt {
+    let text = node.metadata.annotations.as_ref().and_then(|all| all.get(annotations::DO_NOT_DISRUPT));
+    let found = text.and_then(|text| protection(text, node.metadata.creation_timestamp.as_ref()));
+    found.unwrap_or(DoNotDisrupt::No)
 }
 
 #[cfg(test)]
@@ -78,10 +86,24 @@ mod tests {
         assert!(!found.is_ending);
     }
 
-    // 02/CA6
+    // 02/CA6 differs: 0069
     #[test]
     fn a_node_is_kept_by_the_annotation_true_and_by_no_other_word() {
         let kept = |text: &str| lower(json!([]), json!({"karpenter.sh/do-not-disrupt": text})).do_not_disrupt;
-        assert_eq!(["true", "false", "5m", "True", ""].map(kept), [true, false, false, false, false]);
+        assert_eq!(kept("true"), DoNotDisrupt::Always);
+        assert_eq!(["false", "True", "", "-5m", "0s", "soon"].map(kept), [DoNotDisrupt::No; 6]);
+    }
+
+    // Spec 02, flaw 32
+    #[test]
+    fn a_node_is_kept_for_a_duration_since_it_joined() {
+        let kept = |created: Value| {
+            let metadata = json!({
+                "name": "n", "creationTimestamp": created, "annotations": {"karpenter.sh/do-not-disrupt": "5m"},
+            });
+            do_not_disrupt(&serde_json::from_value(json!({"metadata": metadata})).unwrap())
+        };
+        assert_eq!(kept(json!("1970-01-01T00:01:00Z")), DoNotDisrupt::Until(Instant::from_unix_seconds(360)));
+        assert_eq!(kept(Value::Null), DoNotDisrupt::Always, "its time has not begun to run out");
     }
 }

@@ -46,7 +46,7 @@ fn lower(wire: Value, worlds: &[(&str, &Value)], constraints: &[TopologySpreadCo
         workloads: &workloads,
         default_spread: constraints,
     };
-    pod(&serde_json::from_value(wire).unwrap(), &around).value.wants.spread
+    pod(&serde_json::from_value(wire).unwrap(), &around).value.wants.spread.clone()
 }
 
 fn owned(owner: Value) -> Value {

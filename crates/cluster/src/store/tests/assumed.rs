@@ -125,6 +125,43 @@ fn a_mark_holds_until_it_is_taken_back_or_runs_out() {
     assert!(!is_leaving(&mut store, 62), "a new claim has nothing to do with the old one's mark");
 }
 
+#[test]
+fn who_waits_is_promised_the_place_that_it_was_planned_onto_until_it_stands_somewhere() {
+    let mut store = store().with([pod("p", waiting()), claim("c", json!({})).into(), node("n", "", foreign())]);
+    assert_eq!(store.batch(at(0)).promised, [].into());
+    store.nominate(&named("p"), &"c".into(), at(0));
+    assert_eq!(store.batch(at(0)).promised, [(named("p"), "c".into())].into());
+    store.apply(pod("p", bound("n")), at(1));
+    store.apply(pod("p", waiting()), at(2));
+    assert_eq!(store.batch(at(2)).promised, [].into());
+}
+
+#[test]
+fn a_promise_follows_its_place_and_ends_with_the_pod_or_the_command() {
+    let machines = [claim("c", launched("id-1")).into(), node("n", "id-1", json!({})), claim("next", json!({})).into()];
+    let mut store = store().with(machines).with([pod("p", bound("n")), pod("q", bound("n"))]);
+    let leaves = |store: &mut Store, second| drop(store.mark_for_deletion([&"c".into()], at(600), at(second)));
+    let promised = |store: &mut Store, second| {
+        let promised = store.batch(at(second)).promised;
+        promised.into_iter().map(|(pod, place)| format!("{} to {place}", pod.name)).collect::<Vec<_>>()
+    };
+    for name in ["p", "q", "unknown"] {
+        store.promise(&named(name), &"next".into());
+    }
+    assert_eq!(promised(&mut store, 1), [""; 0], "nobody has to leave");
+    leaves(&mut store, 1);
+    assert_eq!(promised(&mut store, 1), ["p to next", "q to next"]);
+    store.apply(claim("next", launched("id-2")), at(2));
+    store.apply(node("m", "id-2", json!({})), at(2));
+    assert_eq!(promised(&mut store, 2), ["p to m", "q to m"], "it has another name by now");
+    store.end(pod("q", bound("n")));
+    store.apply(pod("q", merged(bound("n"), json!({"metadata": {"uid": "other"}}))), at(3));
+    assert_eq!(promised(&mut store, 3), ["p to m"], "another pod has nothing to do with it");
+    store.unmark([&"c".into()], at(4));
+    leaves(&mut store, 5);
+    assert_eq!(promised(&mut store, 5), [""; 0], "the command was taken back");
+}
+
 // 01/STA-08, 02/ST8
 #[test]
 fn quiet_ends_on_request_after_five_minutes_and_with_a_pool() {
@@ -155,8 +192,15 @@ fn quiet_ends_on_request_after_five_minutes_and_with_a_pool() {
     check(&mut store, 308, true, "a pod came");
     store.apply(claim("c", merged(launched("id-1"), condition("Consolidatable", "True"))), at(309));
     check(&mut store, 309, true, "a node may be consolidated");
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    store.apply(node("n", "id-1", protected.clone()), at(309));
+    check(&mut store, 309, true, "a node is protected");
+    store.apply(pod("p", merged(bound("n"), protected)), at(309));
+    check(&mut store, 309, true, "a pod is protected");
+    store.apply(pod("p", merged(bound("n"), json!({"status": {"phase": "Succeeded"}}))), at(309));
+    check(&mut store, 309, true, "a pod is done");
     store.end(pod("p", json!({})));
-    check(&mut store, 310, true, "a pod went");
+    check(&mut store, 310, false, "a pod that was done is cleared away");
     store.apply(claim("c", merged(launched("id-1"), deleting())), at(311));
     check(&mut store, 311, true, "a node is to go");
     let overlay = json!({
@@ -173,4 +217,71 @@ fn the_window_of_nominations_is_a_setting() {
     let mut store = Store::new(settings, at(0)).with([pod("p", bound("m"))]);
     assert_eq!(store.nominate(&named("p"), &"n".into(), at(0)), None, "a bound pod is not being decided on");
     assert!(store.is_nominated(&"n".into(), at(59)) && !store.is_nominated(&"n".into(), at(60)));
+}
+
+/// Only what is sure to take room or rest away ends no quiet: a look that found nothing would find nothing again.
+#[test]
+fn whatever_may_give_room_ends_the_quiet() {
+    let ready = |is_ready: &str| json!({"status": {"conditions": [{"type": "Ready", "status": is_ready}]}});
+    let tainted = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
+    let cpu = |cpu: &str| json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}});
+    let waiting = waiting();
+    let last_event = |second: i64| json!({"status": {"lastPodEventTime": at(second).to_string()}});
+    let label = |value: &str| json!({"metadata": {"labels": {"app": value}}});
+    let on_n = |change: Value| -> Object { pod("p", merged(bound("n"), change)) };
+    let of_c = |change: Value| -> Object { claim("c", merged(launched("id-1"), change)).into() };
+    let unready = json!({"spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}});
+    for (why, ends, before, after) in [
+        ("a pod shrinks", true, on_n(cpu("2")), on_n(cpu("1"))),
+        ("a pod is no longer whom others avoid", true, on_n(label("a")), on_n(label("b"))),
+        ("a pod is ready", false, on_n(ready("False")), on_n(ready("True"))),
+        ("a pod is not ready any more", true, on_n(ready("True")), on_n(ready("False"))),
+        ("a pod begins to wait", false, pod("p", json!({})), pod("p", waiting.clone())),
+        ("a pod that waited is held back", true, pod("p", waiting.clone()), pod("p", json!({}))),
+        ("a node is closed", true, node("n", "id-1", json!({})), node("n", "id-1", tainted.clone())),
+        ("a node is open again", true, node("n", "id-1", tainted), node("n", "id-1", json!({}))),
+        ("somebody else's node is open", true, node("other", "id-9", unready), node("other", "id-9", json!({}))),
+        ("a node has a label", true, node("n", "id-1", json!({})), node("n", "id-1", label("a"))),
+        ("a pod came and went", false, of_c(last_event(1)), of_c(last_event(2))),
+    ] {
+        let mut store = store().with([of_c(json!({})), node("n", "id-1", json!({}))]);
+        store.apply(before, at(1));
+        let mark = store.quiet_mark(at(1));
+        store.apply(after, at(2));
+        assert_eq!(store.quiet_mark(at(2)) != mark, ends, "{why}");
+    }
+    let mut store = store().with([pod("p", waiting.clone())]);
+    let mark = store.quiet_mark(at(1));
+    store.end(pod("p", waiting));
+    assert_ne!(store.quiet_mark(at(2)), mark, "a node may have been kept for a pod that waited");
+}
+
+// Decision 0073.
+#[test]
+fn room_on_a_node_that_has_yet_to_settle_ends_no_quiet() {
+    let after = |after: &str| json!({"spec": {"disruption": {"consolidateAfter": after}}});
+    let nothing = || json!({});
+    let owned = |kind: &str| {
+        let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o-uid", "controller": true});
+        json!({"metadata": {"ownerReferences": [owner]}})
+    };
+    for (why, ends, pool, of_claim, of_pod) in [
+        ("nobody is moved to it yet", false, after("1m"), nothing(), nothing()),
+        ("it has settled", true, after("1m"), condition("Consolidatable", "True"), nothing()),
+        ("it need not settle", true, after("0s"), nothing(), nothing()),
+        ("it takes pods at any time", true, after("Never"), nothing(), nothing()),
+        ("it has drifted and may be free to go", true, after("1m"), condition("Drifted", "True"), nothing()),
+        ("a daemon's pod disturbs no node", true, after("1m"), nothing(), owned("DaemonSet")),
+    ] {
+        let launched = merged(launched("id-1"), of_claim);
+        let pod = |change: Value| pod("p", merged(merged(bound("n"), of_pod.clone()), change));
+        let mut store = store().with([node_pool("a", pool), claim("c", launched).into(), node("n", "id-1", json!({}))]);
+        store.apply(pod(json!({})), at(1));
+        let mark = store.quiet_mark(at(1));
+        store.apply(pod(deleting()), at(2));
+        assert_eq!(store.quiet_mark(at(2)) != mark, ends, "a pod begins to go: {why}");
+        let mark = store.quiet_mark(at(2));
+        store.end(pod(deleting()));
+        assert_eq!(store.quiet_mark(at(2)) != mark, ends, "a pod is gone: {why}");
+    }
 }

@@ -18,7 +18,7 @@ fn replica(name: &str, second: i64, node: &str) -> Value {
 }
 
 fn moved(store: &Store, name: &str) -> Option<Instant> {
-    store.moved_pods(at(200), Duration::from_secs(3600)).get(&named(name)).copied()
+    store.moved_pods(at(200), Duration::from_secs(3600)).get(&named(name)).map(|moved| moved.when)
 }
 
 /// Three replicas on a machine that we have decided to remove.
@@ -89,6 +89,33 @@ fn who_was_moved_is_remembered_as_long_as_it_is_there_and_anybody_cares() {
     }
     store.end(pod("d", replica("d", 100, "")));
     assert_eq!(moved(&store, "d"), None);
+}
+
+/// A pod that has no owner comes back under its own name, if somebody makes it again.
+#[test]
+fn every_further_move_is_counted() {
+    let machine = |name: &str| [node(name, name, json!({})), claim(name, launched(name)).into()];
+    let mut store = store().with(machine("n").into_iter().chain(machine("m")));
+    store.restart(Kind::Pod);
+    store.finish_list(Kind::Pod, None, at(1));
+    let own = |second: i64, node: &str| {
+        merged(json!({"metadata": {"uid": second.to_string()}}), merged(born(second), bound(node)))
+    };
+    for (name, shape) in [
+        ("x", own as fn(i64, &str) -> Value),
+        ("y", |second, node| merged(replica("y", second, node), json!({"metadata": {"uid": second.to_string()}}))),
+    ] {
+        store.apply(pod(name, shape(10, "n")), at(10));
+        for (times, from, to) in [(1, "n", "m"), (2, "m", "n"), (3, "n", "m")] {
+            let second = 100 * i64::from(times);
+            store.mark_for_deletion([&from.into()], at(9000), at(second));
+            store.end(pod(name, shape(second - 90, from)));
+            store.unmark([&from.into()], at(second));
+            store.apply(pod(name, shape(second + 10, to)), at(second + 10));
+            let found = store.moved_pods(at(second + 10), Duration::from_secs(300));
+            assert_eq!(found.get(&named(name)).map(|moved| moved.times), Some(times), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -403,11 +403,13 @@ fn a_buffer_stands_for_pods_as_long_as_it_can_be_resolved() {
         source: crate::lower::buffer::Source::PodTemplate,
     };
     let mut store = store();
-    assert!(store.resolve_buffer(&named("room"), Some(template())).is_empty(), "there is no such buffer");
+    assert!(store.resolve_buffer(&named("room"), Some(template()), at(0)).is_empty(), "there is no such buffer");
     assert!(store.apply(buffer(2), at(0)).wake.contains(&Duty::Buffer(named("room"))));
     assert_eq!(store.batch(at(1)).buffered.len(), 0);
-    let change = store.resolve_buffer(&named("room"), Some(template()));
-    assert!(matches!(change.wake.first(), Some(Duty::Provision(_))), "{change:?}");
+    let mark = store.quiet_mark(at(1));
+    let change = store.resolve_buffer(&named("room"), Some(template()), at(1));
+    assert!(change.wake.iter().any(|call| matches!(call, Duty::Provision(_))), "{change:?}");
+    assert_ne!(store.quiet_mark(at(1)), mark);
     let batch = store.batch(at(1));
     assert_eq!(batch.buffered.len(), 2);
     assert_eq!(batch.snapshot.pods.len(), 2);
@@ -422,8 +424,10 @@ fn a_buffer_stands_for_pods_as_long_as_it_can_be_resolved() {
     let name = store.batch(at(1)).buffered[0].name.clone();
     assert_eq!(store.nominate(&name, &"n".into(), at(1)), None);
     assert!(!store.is_nominated(&"n".into(), at(1)), "no machine is held back for a pod that does not exist");
+    let mark = store.quiet_mark(at(1));
     store.end(buffer(1));
     assert_eq!(store.batch(at(2)).snapshot.pods.len(), 0);
+    assert_ne!(store.quiet_mark(at(2)), mark, "what was kept free for it need not be");
 }
 
 fn unreadable(name: &str, change: Value) -> Undecodable {
