@@ -27,7 +27,7 @@ use api::NodeClaim;
 use api::conditions::ConditionStatus;
 use api::nodepool::NodeClassReference;
 use k8s_openapi::api::core::v1::Node;
-use kube::Client;
+use kube::{Client, ResourceExt};
 use model::labels::{INSTANCE_TYPE, WellKnown, ZONE};
 use model::price::Price;
 use runtime::{Clock, Rng};
@@ -42,6 +42,7 @@ use choose::{Wish, choose};
 use classes::{Class, Classes};
 pub use facts::{Delays, Facts};
 use interruptions::Interruptions;
+use keys::NOTICE;
 use machines::Machines;
 use shelf::{Shelf, View};
 use status::StatusKeeper;
@@ -136,6 +137,11 @@ impl Kwok {
     /// What a simulation may change while the cloud runs.
     pub fn facts(&self) -> &Facts {
         &self.cloud.facts
+    }
+
+    /// The families of images that EC2NodeClasses find here, as their aliases name them.
+    pub fn image_families() -> impl Iterator<Item = &'static str> {
+        account::families()
     }
 
     /// Everything that is ever sold, by type, with the prices of now.
@@ -271,6 +277,16 @@ impl Cloud {
         Ok(())
     }
 
+    /// On a real control plane nobody can call [`Kwok::interrupt`], so a Node may say itself that its machine is taken back.
+    fn hear(&self, node: &Node) {
+        let notice = node.annotations().get(NOTICE).filter(|_| node.metadata.deletion_timestamp.is_none());
+        let notice = notice.and_then(|text| text.parse::<api::Duration>().ok());
+        let machine = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).map(ProviderId::from);
+        if let Some((notice, id)) = notice.zip(machine.filter(|id| node::name_of(id).is_some())) {
+            self.interruptions.announce(id, self.clock.now(), notice.to_std());
+        }
+    }
+
     /// Ends machines whose notice is over, and waits for the next.
     async fn take_back(&self) -> Result<(), ProviderError> {
         let mut end = Ok(());
@@ -355,7 +371,10 @@ impl CloudProvider for Kwok {
         let mut duties = vec![
             duty("kwok.registration", &self.cloud, |cloud| Box::pin(async move { cloud.register().await })),
             duty("kwok.machines", &self.cloud, |cloud| {
-                Box::pin(async move { cloud.machines.index.round(cloud.client.clone(), cloud.rng.clone()).await })
+                Box::pin(async move {
+                    let (client, rng) = (cloud.client.clone(), cloud.rng.clone());
+                    cloud.machines.index.round(client, rng, |node| cloud.hear(node)).await
+                })
             }),
             duty("kwok.classes", &self.cloud, |cloud| {
                 let rng = cloud.rng.fork("classes");

@@ -74,6 +74,7 @@ pub trait CloudProvider: Send + Sync {
     fn get<'a>(&'a self, id: &'a ProviderId) -> Answer<'a, Instance>;
 
     /// Every machine that it has for this cluster, in the order of ids. One whose claim is gone will be ended.
+    /// What each one is need not be told, only its id, its claim and since when it is there.
     fn list(&self) -> Answer<'_, Vec<Instance>>;
 
     /// Asks for a machine's end. To be repeated until it answers `Gone`, which it also does for a machine that never was.

@@ -43,32 +43,37 @@ const fn variant(arch: &'static str, name: &'static str, needs: &'static [Need])
     Variant { arch, name, needs }
 }
 
+const AL2023: [Variant; 5] = [
+    variant("amd64", "standard", &[Need::Plain]),
+    variant("amd64", "nvidia", &[Need::Gpu]),
+    variant("amd64", "neuron", &[Need::Accelerator]),
+    variant("arm64", "standard", &[Need::Plain]),
+    variant("arm64", "nvidia", &[Need::Gpu]),
+];
+
+const BOTTLEROCKET: [Variant; 4] = [
+    variant("amd64", "standard", &[Need::Plain, Need::Accelerator]),
+    variant("amd64", "nvidia", &[Need::Gpu]),
+    variant("arm64", "standard", &[Need::Plain]),
+    variant("arm64", "nvidia", &[Need::Gpu]),
+];
+
+const AL2: [Variant; 3] = [
+    variant("amd64", "standard", &[Need::Plain]),
+    variant("amd64", "gpu", &[Need::Accelerator, Need::Gpu]),
+    variant("arm64", "standard", &[Need::Plain]),
+];
+
+/// The families of images that the account has.
+const FAMILIES: [(&str, &[Variant]); 3] = [("al2023", &AL2023), ("bottlerocket", &BOTTLEROCKET), ("al2", &AL2)];
+
+pub(super) fn families() -> impl Iterator<Item = &'static str> {
+    FAMILIES.into_iter().map(|(family, _)| family)
+}
+
 /// Empty for a family that the account does not have.
 fn variants(family: &str) -> &'static [Variant] {
-    const AL2023: [Variant; 5] = [
-        variant("amd64", "standard", &[Need::Plain]),
-        variant("amd64", "nvidia", &[Need::Gpu]),
-        variant("amd64", "neuron", &[Need::Accelerator]),
-        variant("arm64", "standard", &[Need::Plain]),
-        variant("arm64", "nvidia", &[Need::Gpu]),
-    ];
-    const BOTTLEROCKET: [Variant; 4] = [
-        variant("amd64", "standard", &[Need::Plain, Need::Accelerator]),
-        variant("amd64", "nvidia", &[Need::Gpu]),
-        variant("arm64", "standard", &[Need::Plain]),
-        variant("arm64", "nvidia", &[Need::Gpu]),
-    ];
-    const AL2: [Variant; 3] = [
-        variant("amd64", "standard", &[Need::Plain]),
-        variant("amd64", "gpu", &[Need::Accelerator, Need::Gpu]),
-        variant("arm64", "standard", &[Need::Plain]),
-    ];
-    match family {
-        "al2023" => &AL2023,
-        "bottlerocket" => &BOTTLEROCKET,
-        "al2" => &AL2,
-        _ => &[],
-    }
+    FAMILIES.into_iter().find(|(known, _)| *known == family).map_or(&[], |(_, variants)| variants)
 }
 
 #[derive(Clone, Copy)]

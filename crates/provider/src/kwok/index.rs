@@ -26,13 +26,16 @@ struct State {
 }
 
 impl Index {
-    /// Follows Nodes for as long as the watch lasts.
-    pub(super) async fn round(&self, client: Client, rng: Rng) -> Result<(), ProviderError> {
+    /// Follows Nodes for as long as the watch lasts; each that comes or changes is told.
+    pub(super) async fn round(&self, client: Client, rng: Rng, told: impl Fn(&Node)) -> Result<(), ProviderError> {
         // Whoever drops this future must not leave an index behind that nobody keeps up to date.
         let _ended = Ended(self);
         let decode = |text: &[u8]| serde_json::from_slice::<Node>(text);
         let mut events = watch::watch(client, Target::of::<Node>(), watch::Settings::default(), rng, decode);
         while let Some(event) = events.next().await {
+            if let Event::Applied(node) = &event {
+                told(node);
+            }
             let mut state = self.state();
             match event {
                 Event::Restarted | Event::Absent => *state = State::default(),
@@ -67,7 +70,7 @@ impl Index {
 
 impl State {
     fn put(&mut self, node: &Node) {
-        match node::instance(node) {
+        match node::sketch(node) {
             Some(instance) => drop(self.machines.insert(node.name_any(), instance)),
             None => drop(self.machines.remove(&node.name_any())),
         }

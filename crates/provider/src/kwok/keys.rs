@@ -19,6 +19,8 @@ pub(super) const CLAIM: &str = "karpenter.kwok.sh/nodeclaim";
 pub(super) const CLAIM_UID: &str = "karpenter.kwok.sh/nodeclaim-uid";
 /// On machines: the image that they run.
 pub(super) const IMAGE: &str = "karpenter.kwok.sh/image-id";
+/// On Nodes of machines, written by whoever plays the cloud: this machine is taken back when so much time has passed.
+pub(super) const NOTICE: &str = "karpenter.kwok.sh/interruption-notice";
 
 /// On the records of machines whose Node has not come yet.
 pub(super) const RECORD: &str = "karpenter.kwok.sh/instance";

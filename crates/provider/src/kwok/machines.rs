@@ -135,7 +135,7 @@ impl Machines {
     async fn each<T>(&self, of: impl Fn(&Instance) -> T) -> Result<BTreeMap<ProviderId, T>, ProviderError> {
         // Records first: a Node that appears in between is then seen twice, and not missed.
         let pending = self.pending().await?;
-        let pending = pending.iter().filter_map(|(_, node)| node::instance(node));
+        let pending = pending.iter().filter_map(|(_, node)| node::sketch(node));
         let mut found: BTreeMap<ProviderId, T> = pending.map(|machine| (machine.id.clone(), of(&machine))).collect();
         let mut add = |nodes: &BTreeMap<String, Instance>| {
             let mut terminated = locked(&self.terminated);
@@ -152,7 +152,7 @@ impl Machines {
     async fn listed_nodes(&self) -> Result<BTreeMap<String, Instance>, ProviderError> {
         let mut found = BTreeMap::new();
         each_page(&self.nodes, &ListParams::default(), "listing nodes", |page: Vec<Node>| {
-            found.extend(page.iter().filter_map(|node| Some((node.name_any(), node::instance(node)?))));
+            found.extend(page.iter().filter_map(|node| Some((node.name_any(), node::sketch(node)?))));
         })
         .await?;
         Ok(found)

@@ -142,6 +142,24 @@ pub(super) fn instance(node: &Node) -> Option<Instance> {
     })
 }
 
+/// What a list tells of the machine behind a Node: which it is, whose, and since when.
+pub(super) fn sketch(node: &Node) -> Option<Instance> {
+    let id = ProviderId::from(node.spec.as_ref()?.provider_id.as_deref()?);
+    name_of(&id)?;
+    let note = |key: &str| node.metadata.annotations.as_ref()?.get(key).cloned();
+    let created = node.metadata.creation_timestamp.as_ref();
+    Some(Instance {
+        id,
+        claim: note(CLAIM).zip(note(CLAIM_UID)).map(|(name, uid)| ClaimName { name, uid }),
+        image: None,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        capacity: ResourceList::default(),
+        allocatable: ResourceList::default(),
+        launched_at: created.map(|time| Instant::from_unix_nanos(time.0.as_nanosecond())),
+    })
+}
+
 fn wire(quantities: Option<&BTreeMap<String, Quantity>>) -> ResourceList {
     let entries = quantities.into_iter().flatten();
     entries.filter_map(|(name, quantity)| Some((name.clone(), quantity.0.parse().ok()?))).collect()

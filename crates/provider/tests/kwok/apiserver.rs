@@ -44,6 +44,8 @@ struct State {
     objects: BTreeMap<(&'static str, String), Value>,
     version: u64,
     watches: Vec<(&'static str, UnboundedSender<Value>)>,
+    /// Watches whose connection is dead: nothing comes, not even an end.
+    silent: Vec<UnboundedSender<Value>>,
     asked: Vec<String>,
     trouble: Vec<(String, Trouble)>,
 }
@@ -83,6 +85,16 @@ impl ApiServer {
         self.0.lock().unwrap().trouble.push((start.to_owned(), trouble));
     }
 
+    /// Whoever watches objects of the kind now hears nothing any more, and is not told so.
+    pub(crate) fn fall_silent(&self, kind: &str) {
+        let (collection, ..) = COLLECTIONS.into_iter().find(|(_, _, found)| *found == kind).unwrap();
+        let mut state = self.0.lock().unwrap();
+        let (silent, heard) = std::mem::take(&mut state.watches).into_iter().partition(|(at, _)| *at == collection);
+        state.watches = heard;
+        let silent: Vec<(&str, UnboundedSender<Value>)> = silent;
+        state.silent.extend(silent.into_iter().map(|(_, sender)| sender));
+    }
+
     async fn serve(self, request: Request<Body>) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, kube::Error> {
         let (head, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
@@ -103,6 +115,10 @@ impl ApiServer {
         let (name, subresource) = rest.split_once('/').unwrap_or((rest, ""));
         if query.get("watch").is_some_and(|watch| watch == "true" || watch == "1") {
             let (sender, lines) = unbounded();
+            let version = query.get("resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0);
+            for object in state.changed_since(collection, version) {
+                sender.unbounded_send(json!({"type": "MODIFIED", "object": object})).unwrap();
+            }
             state.watches.push((collection, sender));
             let frames = lines.map(|line: Value| Ok(frame(format!("{line}\n"))));
             return Ok(Response::new(StreamBody::new(frames).boxed_unsync()));
@@ -133,6 +149,13 @@ impl State {
             *watched != collection || sender.unbounded_send(json!({"type": change, "object": object})).is_ok()
         });
         object
+    }
+
+    /// What a watch that begins at a version has missed.
+    fn changed_since(&self, collection: &str, version: u64) -> Vec<&Value> {
+        let version_of = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+        let all = self.objects.iter().filter(|((at, _), _)| *at == collection).map(|(_, object)| object);
+        all.filter(|object| version_of(object) > Some(version)).collect()
     }
 
     fn list(&self, collection: &str, api_version: &str, kind: &str, query: &BTreeMap<String, String>) -> Value {

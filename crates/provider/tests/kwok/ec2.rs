@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use api::nodepool::NodeClassReference;
 use provider::{CloudProvider, ProviderError};
+use runtime::watch::LIFETIME_MAX;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::apiserver::Trouble;
 use crate::{World, claim, duty, run};
@@ -199,4 +201,47 @@ async fn a_class_that_nobody_has_looked_at_sells_nothing_yet() {
     assert!(matches!(cloud.catalog(&class("missing")).await, Err(ProviderError::NotFound { .. })));
     let kinds: Vec<&str> = cloud.node_class_kinds().iter().map(|kind| kind.kind).collect();
     assert_eq!(kinds, ["EC2NodeClass", "KWOKNodeClass"]);
+}
+
+/// Whether a class is ready, as somebody writes it whom no watch has told of.
+fn set_ready(world: &World, name: &str, status: &str) {
+    let mut changed = world.server.get("EC2NodeClass", name).unwrap();
+    let conditions = changed["status"]["conditions"].as_array_mut().unwrap();
+    conditions.iter_mut().find(|condition| condition["type"] == "Ready").unwrap()["status"] = status.into();
+    world.server.put(changed);
+}
+
+// Decision 0059: a watch may be behind, and is believed only where that does no harm.
+#[tokio::test(start_paused = true)]
+async fn a_class_that_lags_is_held_for_ready_until_its_watch_is_opened_again_and_never_for_unready() {
+    let world = World::of_ec2();
+    settled(&world, "a", json!({})).await;
+    let cloud = world.start();
+    let is_sold = async || cloud.catalog(&class("a")).await.is_ok();
+    let watching = duty(&cloud, "kwok.classes");
+    let lagging = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let reads = || world.server.count("GET /apis/karpenter.k8s.aws/v1/ec2nodeclasses/a");
+        assert!(is_sold().await && reads() == 0, "the watch is enough");
+
+        world.server.fall_silent("EC2NodeClass");
+        set_ready(&world, "a", "False");
+        let start = Instant::now();
+        while is_sold().await {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let lagged = start.elapsed();
+        // A watch lives for 230 to 290 seconds, and three more if the server does not end it.
+        assert!((Duration::from_secs(225)..LIFETIME_MAX + Duration::from_secs(5)).contains(&lagged), "{lagged:?}");
+
+        world.server.fall_silent("EC2NodeClass");
+        set_ready(&world, "a", "True");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(is_sold().await, "what the watch shows as unready is asked for");
+    };
+    tokio::select! {
+        biased;
+        () = run(&watching, Duration::from_secs(3600)) => panic!("the story takes less than an hour"),
+        () = lagging => {}
+    }
 }

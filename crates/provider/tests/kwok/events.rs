@@ -85,7 +85,35 @@ async fn a_machine_that_is_taken_back_runs_until_its_notice_is_over() {
     assert_eq!(cloud.get(&taken.id).await.unwrap(), taken);
     run(&interruption, seconds(2)).await;
     assert!(matches!(cloud.get(&taken.id).await, Err(ProviderError::NotFound { .. })));
-    assert_eq!(cloud.list().await.unwrap(), [kept]);
+    let left: Vec<ProviderId> = cloud.list().await.unwrap().into_iter().map(|machine| machine.id).collect();
+    assert_eq!(left, [kept.id]);
+    assert!(cloud.announced().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_annotated_with_a_notice_is_taken_back() {
+    let world = World::new();
+    let cloud = world.start();
+    let taken = cloud.launch(&claim("a", &class("default"), &[])).await.unwrap();
+    cloud.launch(&claim("b", &class("default"), &[])).await.unwrap();
+    let watch = duty(&cloud, "kwok.machines");
+    let annotate = |notice: &str| {
+        let mut nodes = world.server.all("Node");
+        let node = nodes.iter_mut().find(|node| node["spec"]["providerID"] == taken.id.as_str()).unwrap();
+        node["metadata"]["annotations"]["karpenter.kwok.sh/interruption-notice"] = notice.into();
+        world.server.put(node.clone());
+    };
+    annotate("soon");
+    run(&watch, seconds(5)).await;
+    assert!(cloud.announced().is_empty(), "that is no time");
+    annotate("2m");
+    run(&watch, seconds(5)).await;
+    let announced = cloud.announced();
+    assert_eq!(announced.iter().map(|(id, _)| id).collect::<Vec<_>>(), [&taken.id]);
+    run(&watch, seconds(5)).await;
+    assert_eq!(cloud.announced(), announced, "who is seen again is not given more time");
+    run(&duty(&cloud, "kwok.interruption"), seconds(121)).await;
+    assert_eq!(cloud.list().await.unwrap().len(), 1);
     assert!(cloud.announced().is_empty());
 }
 
