@@ -62,12 +62,12 @@ impl Controller for Buffers {
         };
         if buffer.spec.provisioning_strategy != ACTIVE_CAPACITY || buffer.metadata.deletion_timestamp.is_some() {
             ctx.rooms.forget(name);
-            ctx.tell(|store, _| store.resolve_buffer(name, None));
+            ctx.tell(|store, now| store.resolve_buffer(name, None, now));
             return Ok(Next::OnChange);
         }
         let found = resolve(ctx, name, &buffer).await?;
         let template = found.as_ref().ok().map(|found| Template { spec: found.template.clone(), source: found.source });
-        ctx.tell(|store, _| store.resolve_buffer(name, template));
+        ctx.tell(|store, now| store.resolve_buffer(name, template, now));
         let size = found.as_ref().map(|found| size(&buffer, found)).unwrap_or_default();
         let after = status::wanted(&buffer, found.as_ref(), size, ctx.rooms.of(name), ctx.timestamp());
         let api: Api<CapacityBuffer> = Api::namespaced(ctx.client.clone(), name.namespace.as_str());

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use api::NodeOverlay;
 use api::nodepool::NodeClassReference;
+use api::{NodeOverlay, NodePool};
 use cluster::store::NodeClass;
 use cluster::{Duty, Store};
 use engine::overlay::{Overlaid, PoolTypes, Verdict};
@@ -23,7 +23,6 @@ use crate::ctx::Ctx;
 use crate::error::ControllerError;
 use crate::metrics::{ByPool, unpriced};
 use crate::overlays::problems;
-use crate::pools::class_of;
 
 /// Prices and availability change without anybody telling us. Whoever plans asks anew in any case.
 const ROUND: Duration = Duration::from_secs(60);
@@ -240,7 +239,8 @@ struct Subject {
 impl Subject {
     fn of(store: &Store) -> Self {
         let pools = store.node_pools().iter();
-        let pools = pools.map(|(name, pool)| (name.clone(), pool.metadata.generation, class_of(store, pool)));
+        let class_of = |pool: &NodePool| store.class_named(&pool.spec.template.spec.node_class_ref).cloned();
+        let pools = pools.map(|(name, pool)| (name.clone(), pool.metadata.generation, class_of(pool)));
         Self { pools: pools.collect(), overlays: store.overlays().cloned().collect() }
     }
 }

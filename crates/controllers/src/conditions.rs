@@ -5,13 +5,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::labels::{INITIALIZED, NODE_POOL, TERMINATION_FINALIZER};
+use api::{CapacityBuffer, NodeClaim, NodePool};
 use cluster::{Duty, Store};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::{Node, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use model::ids::{NodeName, PodName, PoolName};
@@ -23,6 +24,9 @@ use crate::error::ControllerError;
 use crate::events::{self, ConditionChange};
 use crate::metrics::KindMetrics;
 use crate::metrics::labels::class_label_name;
+
+/// Different words that are shared. Beyond that something is odd, and sharing starts over.
+const MOST_WORDS: usize = 4096;
 
 /// An object whose conditions are watched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +40,31 @@ pub(crate) enum Watched {
 /// Objects as they were seen last.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions {
-    last: Mutex<BTreeMap<Watched, Seen>>,
+    last: Mutex<Last>,
+}
+
+/// Every node and every claim has an entry here, so words that many of them use are kept once.
+#[derive(Debug, Default)]
+struct Last {
+    kept: BTreeMap<Watched, Kept>,
+    words: BTreeSet<Arc<str>>,
+}
+
+/// What is still of use of an object once it has been looked at.
+#[derive(Debug)]
+struct Kept {
+    uid: Option<Box<str>>,
+    deleted_at: Option<Timestamp>,
+    has_finalizer: bool,
+    labels: Box<[(Arc<str>, Arc<str>)]>,
+    conditions: Box<[KeptCondition]>,
+}
+
+#[derive(Debug)]
+struct KeptCondition {
+    type_: Arc<str>,
+    status: Arc<str>,
+    since: Option<Timestamp>,
 }
 
 /// What is kept of an object.
@@ -74,8 +102,8 @@ impl Controller for Conditions {
     }
 
     fn first_keys(&self, store: &Store) -> Vec<Watched> {
-        let claims = store.claims().keys().cloned().map(Watched::Claim);
-        let nodes = store.nodes().keys().cloned().map(Watched::Node);
+        let claims = store.claims().names().cloned().map(Watched::Claim);
+        let nodes = store.nodes().names().cloned().map(Watched::Node);
         let pools = store.node_pools().keys().cloned().map(Watched::Pool);
         let buffers = store.buffers().map(|(name, _)| Watched::Buffer(name.clone()));
         claims.chain(nodes).chain(pools).chain(buffers).collect()
@@ -83,13 +111,7 @@ impl Controller for Conditions {
 
     async fn tick(&self, ctx: &Ctx, key: &Watched, _: &TickId) -> Result<Next, ControllerError> {
         let seen = look(&ctx.store(), key);
-        let before = {
-            let mut last = self.last();
-            match &seen {
-                Some(seen) => last.insert(key.clone(), seen.clone()),
-                None => last.remove(key),
-            }
-        };
+        let before = self.last().replace(key, seen.as_ref());
         // A name that is in use again belongs to another object, whose first look this is.
         let is_same = |seen: &&Seen| before.as_ref().is_some_and(|before| before.regarding.uid == seen.regarding.uid);
         match (&before, seen.as_ref().filter(is_same)) {
@@ -109,8 +131,92 @@ impl Controller for Conditions {
 }
 
 impl Conditions {
-    fn last(&self) -> MutexGuard<'_, BTreeMap<Watched, Seen>> {
+    fn last(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    /// Keeps what is seen now, and says what was before.
+    fn replace(&mut self, key: &Watched, seen: Option<&Seen>) -> Option<Seen> {
+        let before = match seen {
+            Some(seen) => {
+                let kept = self.keep(seen);
+                self.kept.insert(key.clone(), kept)
+            }
+            None => self.kept.remove(key),
+        };
+        before.map(|kept| kept.to_seen(key))
+    }
+
+    fn keep(&mut self, seen: &Seen) -> Kept {
+        let labels = seen.labels.iter().map(|(name, value)| (self.word(name), self.word(value))).collect();
+        let conditions = seen.conditions.iter();
+        let conditions = conditions.map(|(type_, held)| KeptCondition {
+            type_: self.word(type_),
+            status: self.word(&held.status),
+            since: held.since,
+        });
+        Kept {
+            uid: seen.regarding.uid.as_deref().map(Into::into),
+            deleted_at: seen.deleted_at,
+            has_finalizer: seen.has_finalizer,
+            conditions: conditions.collect(),
+            labels,
+        }
+    }
+
+    fn word(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.words.get(text) {
+            return known.clone();
+        }
+        if self.words.len() >= MOST_WORDS {
+            self.words.clear();
+        }
+        let word: Arc<str> = text.into();
+        self.words.insert(word.clone());
+        word
+    }
+}
+
+impl Kept {
+    /// As it was, but for reasons and messages, which nobody asks for afterwards.
+    fn to_seen(&self, key: &Watched) -> Seen {
+        let held = |status: &str, since| Held {
+            status: status.to_owned(),
+            reason: String::new(),
+            message: String::new(),
+            since,
+        };
+        let conditions = self.conditions.iter().map(|kept| (kept.type_.to_string(), held(&kept.status, kept.since)));
+        Seen {
+            regarding: ObjectReference { uid: self.uid.as_deref().map(str::to_owned), ..key.to_reference() },
+            deleted_at: self.deleted_at,
+            has_finalizer: self.has_finalizer,
+            labels: self.labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            conditions: conditions.collect(),
+        }
+    }
+}
+
+impl Watched {
+    /// Which object it is, but for its uid.
+    fn to_reference(&self) -> ObjectReference {
+        fn of<K: Resource<DynamicType = ()>>(namespace: Option<String>, name: &str) -> ObjectReference {
+            ObjectReference {
+                api_version: Some(K::api_version(&()).into_owned()),
+                kind: Some(K::kind(&()).into_owned()),
+                namespace,
+                name: Some(name.to_owned()),
+                ..ObjectReference::default()
+            }
+        }
+        match self {
+            Self::Claim(name) => of::<NodeClaim>(None, name.as_str()),
+            Self::Node(name) => of::<Node>(None, name.as_str()),
+            Self::Pool(name) => of::<NodePool>(None, name.as_str()),
+            Self::Buffer(name) => of::<CapacityBuffer>(Some(name.namespace.to_string()), &name.name),
+        }
     }
 }
 

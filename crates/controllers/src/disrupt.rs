@@ -22,9 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cluster::{Duty, Store};
-use engine::disrupt::{Decision, decide_with};
+use engine::disrupt::{begins_at, decide_with};
 use provider::metered::Metered;
-use runtime::{Next, Queue};
+use runtime::{Next, Note, Queue};
 use tokio::time::Instant;
 
 use crate::controller::{Controller, Duties, TickId};
@@ -37,11 +37,18 @@ use queue::CommandQueue;
 /// The longest time between two looks.
 const AT_THE_LATEST: Duration = Duration::from_secs(10);
 /// The shortest time between two looks. Changes come in crowds, and one look sees all of them.
-const AT_THE_SOONEST: Duration = Duration::from_millis(500);
+const AT_THE_SOONEST: Duration = Duration::from_secs(1);
+/// How long the first change waits for those that come with it: a machine that becomes ready changes five objects at once.
+const GATHERED_FOR: Duration = Duration::from_secs(1);
 /// So long without a look is worth a line in the log: somebody keeps us from looking.
 const ABNORMAL: Duration = Duration::from_secs(15 * 60);
 /// How long a command to save money waits for its second look.
 const SECOND_LOOK_AFTER: Duration = Duration::from_secs(15);
+/// So long before nodes have been quiet for long enough they may be chosen: as long as commands wait for their second look, and a
+/// little more, so that nodes which settle one after the other are chosen together.
+const FORESIGHT: Duration = Duration::from_secs(20);
+/// So much later than a node has settled its claim says so, at the latest, unless something is slow.
+const SAYS_SO_AFTER: Duration = Duration::from_millis(500);
 
 /// Adds the duties of this file to the list of all.
 pub(crate) fn add(duties: &mut Duties, ctx: &Arc<Ctx>) {
@@ -78,8 +85,14 @@ pub(crate) struct Disruption {
 struct Last {
     ended: Option<Instant>,
     took: Duration,
+    /// Since when something is known to have changed that nobody has looked at.
+    stirred: Option<Instant>,
     /// What was seen when nothing was found to do, and until when that holds by itself.
     settled: Option<(Mark, Option<model::time::Instant>)>,
+    /// What nodes should hear of it, and could not because they heard something else a moment before.
+    untold: Vec<Note>,
+    /// What the operator wrote when everything was stopped.
+    stopped: Option<Arc<str>>,
 }
 
 impl Disruption {
@@ -88,46 +101,93 @@ impl Disruption {
     }
 
     async fn pass(&self, ctx: &Ctx, id: &TickId) -> Result<Next, ControllerError> {
+        self.note_stop(ctx.store().disruption_stopped().cloned());
         leftovers::repair(ctx, &self.commands).await;
         // Prices and stocks that change by themselves are asked for every minute, and what is new is in the mark.
         if let Some(next) = self.is_settled(ctx, &Mark::take(ctx, &self.commands)) {
+            self.tell_again(ctx);
             return Ok(next);
+        }
+        if let Some(rest) = self.gathers() {
+            return Ok(Next::After(rest));
         }
         ctx.catalogs.refresh(ctx, &self.cloud).await;
         let mut turn = Turn::wait(&self.commands).await;
         let look = Look::take(ctx, &turn, None);
         let (mark, began, question) = (look.mark(), Instant::now(), recorded::question(ctx, &look));
-        let decision: Decision = think(ctx, &mut turn, look, decide_with).await?;
+        let decided = think(ctx, &mut turn, look, |catalogue, scene, rules| {
+            let decision = decide_with(catalogue, scene, rules);
+            let begin: Vec<_> = decision.commands.iter().map(|command| begins_at(scene, command)).collect();
+            (decision, begin)
+        });
+        let (decision, begin) = decided.await?;
         // Before the turn ends: a recording ties a decision to the last look.
         recorded::note_decision(ctx, id, question, &decision);
         drop(turn);
         let took = began.elapsed();
         self.last().took = took;
-        report::decided(ctx, &decision, took);
+        let untold = report::decided(ctx, &decision, took);
+        self.last().untold = untold;
         if decision.commands.is_empty() {
             let next = next_look(ctx, decision.look_again);
             self.last().settled = Some((mark, decision.look_again));
             return Ok(next);
         }
         self.last().settled = None;
-        decision.commands.into_iter().for_each(|command| self.propose(ctx, command));
+        decision.commands.into_iter().zip(begin).for_each(|(command, begins)| self.propose(ctx, command, begins));
         Ok(Next::After(AT_THE_SOONEST))
     }
 
-    fn propose(&self, ctx: &Ctx, command: model::disruption::Disruption) {
-        let wait = if command.method.is_validated() { SECOND_LOOK_AFTER } else { Duration::ZERO };
+    /// Whoever stopped everything, or forgot that he did, finds a line about it.
+    fn note_stop(&self, stopped: Option<Arc<str>>) {
+        let mut last = self.last();
+        match &stopped {
+            _ if last.stopped == stopped => return,
+            Some(note) => tracing::warn!(note = &**note, "voluntary disruption is stopped in the whole cluster"),
+            None => tracing::info!("voluntary disruption goes on"),
+        }
+        last.stopped = stopped;
+    }
+
+    /// A command that does not begin before then.
+    fn propose(&self, ctx: &Ctx, command: model::disruption::Disruption, begins: Option<model::time::Instant>) {
+        let now = ctx.now();
+        let wait = match (command.method.is_validated(), begins) {
+            (false, _) => Duration::ZERO,
+            (true, None) => SECOND_LOOK_AFTER,
+            (true, Some(begins)) => SECOND_LOOK_AFTER.max(begins.plus(SAYS_SO_AFTER).since(now)),
+        };
         let id = ctx.tick_id();
         tracing::debug!(command = %id, nodes = ?command.nodes().collect::<Vec<_>>(), why = command.why(), "found a command");
-        let number = self.commands.add(id, command, Stage::Proposed { ripe: ctx.now().plus(wait) });
+        let number = self.commands.add(id, command, Stage::Proposed { ripe: now.plus(wait) });
         self.queue.push_after(number, wait);
     }
 
-    /// Nothing has changed since nothing was found to do.
+    /// Nothing has changed that matters since nothing was found to do.
     fn is_settled(&self, ctx: &Ctx, seen: &Mark) -> Option<Next> {
         let last = self.last();
         let (mark, until) = last.settled.as_ref()?;
-        let holds = mark == seen && until.is_none_or(|until| ctx.now() < until);
+        let holds = mark.still_says(seen) && until.is_none_or(|until| ctx.now() < until);
         holds.then(|| next_look(ctx, *until))
+    }
+
+    /// What was decided last is still so: whoever has not heard of it hears it as soon as he may. No decision would come to
+    /// tell him, because nothing changes.
+    fn tell_again(&self, ctx: &Ctx) {
+        let mut last = self.last();
+        let untold = std::mem::take(&mut last.untold);
+        last.untold = untold.into_iter().filter_map(|note| ctx.recorder.try_publish(note)).collect();
+    }
+
+    /// How long to wait for what comes with the change that was noticed first.
+    fn gathers(&self) -> Option<Duration> {
+        let mut last = self.last();
+        let since = *last.stirred.get_or_insert_with(Instant::now);
+        let left = GATHERED_FOR.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            last.stirred = None;
+        }
+        (!left.is_zero()).then_some(left)
     }
 
     /// How long to wait so that looking does not take up all of a core.
@@ -173,7 +233,10 @@ impl Controller for Disruption {
             tracing::debug!("time-since" = format!("{} s", away.as_secs()), "abnormal time between runs");
         }
         let end = self.pass(ctx, id).await;
-        self.last().ended = Some(Instant::now());
+        let mut last = self.last();
+        if last.stirred.is_none() {
+            last.ended = Some(Instant::now());
+        }
         end
     }
 }

@@ -17,8 +17,7 @@ use api::labels::annotations::{NODE_POOL_HASH, NODE_POOL_HASH_VERSION};
 use api::{NodeClaim, NodePool};
 use cluster::lower::claim::{labels_of, last_pod_event};
 use cluster::lower::pool::own_requirements;
-use cluster::store::NodeClass;
-use cluster::{Duty, Kind, Store};
+use cluster::{Duty, Store};
 use engine::disruptable::{ASK_AGAIN, CloudSays, Consolidation, Drift, Restless, Stamp, Subject, Terms, next_marks};
 use kube::ResourceExt;
 use model::ids::{NodeName, PoolName};
@@ -52,12 +51,14 @@ struct Remembered {
     last: Option<Last>,
 }
 
-/// The last look at a claim, and what it was made of besides the cloud's answer.
+/// What the last look at a claim found, and what it was made of besides the cloud's answer.
 #[derive(Clone, Debug)]
 struct Last {
+    /// Of the claim, whose uid the memory knows.
+    version: Option<Box<str>>,
     wire: Arc<NodePool>,
     pool: Arc<Pool>,
-    look: Look,
+    marks: Marks,
 }
 
 /// What the cloud said of a machine.
@@ -73,6 +74,12 @@ struct Answer {
 #[derive(Clone, Debug)]
 struct Look {
     claim: Arc<NodeClaim>,
+    marks: Marks,
+}
+
+#[derive(Clone, Debug)]
+struct Marks {
+    /// The state of the class that they were found with.
     class: Option<Arc<str>>,
     /// Nothing when what the claim says stands.
     drift: Option<Option<String>>,
@@ -92,7 +99,7 @@ impl Controller for Disruptable {
     }
 
     fn first_keys(&self, store: &Store) -> Vec<NodeName> {
-        store.claims().keys().cloned().collect()
+        store.claims().names().cloned().collect()
     }
 
     // Those who wait for the cloud are asked about together, so there should be room for many of them.
@@ -104,13 +111,14 @@ impl Controller for Disruptable {
         let Some(mut look) = self.look(ctx, name) else { return Ok(Next::OnChange) };
         write(ctx, &look).await?;
         let now = ctx.now();
-        let mut due = self.memory.read(&look.claim, |known| known.cloud.as_ref().map(|answer| answer.due(&look.class)));
-        if look.awaits_cloud && due.is_none_or(|due| due <= now) {
+        let mut due =
+            self.memory.read(&look.claim, |known| known.cloud.as_ref().map(|answer| answer.due(&look.marks.class)));
+        if look.marks.awaits_cloud && due.is_none_or(|due| due <= now) {
             let cloud = ctx.cloud.for_controller(Self::NAME);
             let said = self.asking.ask(&cloud, &look.claim).await;
             let drifted = said.doing(format!("asking whether the machine of nodeclaim {name} has drifted"))?;
-            let answer = Answer { at: ctx.now(), class: look.class.clone(), drifted };
-            due = Some(answer.due(&look.class));
+            let answer = Answer { at: ctx.now(), class: look.marks.class.clone(), drifted };
+            due = Some(answer.due(&look.marks.class));
             self.memory.write(&look.claim, |known| {
                 let says = |answer: &Option<Answer>| answer.as_ref().map(|answer| answer.drifted.clone());
                 let before = says(&known.cloud);
@@ -127,8 +135,8 @@ impl Controller for Disruptable {
         }
         let now = ctx.now();
         // What nobody tells of is looked at as often as the cloud is asked.
-        let due = due.filter(|_| look.awaits_cloud).map_or(ASK_AGAIN, |due| due.since(now));
-        Ok(Next::After(look.until.map_or(due, |until| until.since(now).min(due)).max(Duration::from_millis(1))))
+        let due = due.filter(|_| look.marks.awaits_cloud).map_or(ASK_AGAIN, |due| due.since(now));
+        Ok(Next::After(look.marks.until.map_or(due, |until| until.since(now).min(due)).max(Duration::from_millis(1))))
     }
 }
 
@@ -138,23 +146,23 @@ impl Disruptable {
         let now = ctx.now();
         let store = ctx.store();
         let claim = store.claim(name).filter(|claim| claim.metadata.deletion_timestamp.is_none());
-        let Some(claim) = claim.cloned() else {
+        let Some(claim) = claim else {
             self.memory.forget(name);
             return None;
         };
         let pool_name = PoolName::from(claim.labels().get(NODE_POOL)?.as_str());
         let (wire, pool) = (store.node_pool(&pool_name)?, store.pools().get(&pool_name)?);
-        let class = class_of(&store, &claim).and_then(|class| class.revision.clone());
+        let class = store.class_named(&claim.spec.node_class_ref).and_then(|class| class.revision.clone());
         // While nothing has changed, time alone changes nothing before `until`.
         let unchanged = self.memory.read(&claim, |known| {
-            let last = known.last.as_ref().filter(|last| {
-                Arc::ptr_eq(&last.look.claim, &claim) && Arc::ptr_eq(&last.wire, wire) && Arc::ptr_eq(&last.pool, pool)
-            });
-            let last = last.filter(|last| last.look.class == class && last.look.until.is_none_or(|until| now < until));
-            last.map(|last| last.look.clone())
+            let is_same = |last: &&Last| last.version.is_some() && last.version.as_deref() == version_of(&claim);
+            let last = known.last.as_ref().filter(is_same);
+            let last = last.filter(|last| Arc::ptr_eq(&last.wire, wire) && Arc::ptr_eq(&last.pool, pool));
+            let marks = last.map(|last| &last.marks).filter(|marks| marks.class == class);
+            marks.filter(|marks| marks.until.is_none_or(|until| now < until)).cloned()
         });
-        if unchanged.is_some() {
-            return unchanged;
+        if let Some(marks) = unchanged {
+            return Some(Look { claim, marks });
         }
         let life = store.claim_life(name)?.value;
         let known = self.memory.read(&claim, Clone::clone);
@@ -188,10 +196,11 @@ impl Disruptable {
             Drift::Because(reason) => Some(Some(reason.to_owned())),
         };
         let (consolidation, awaits_cloud, until) = (marks.consolidation, marks.awaits_cloud, marks.until);
-        let look = Look { claim, class, drift, consolidation, awaits_cloud, until };
-        let last = Last { wire: wire.clone(), pool: pool.clone(), look: look.clone() };
-        self.memory.write(&look.claim, |known| known.last = Some(last));
-        Some(look)
+        let marks = Marks { class, drift, consolidation, awaits_cloud, until };
+        let version = version_of(&claim).map(Into::into);
+        let last = Last { version, wire: wire.clone(), pool: pool.clone(), marks: marks.clone() };
+        self.memory.write(&claim, |known| known.last = Some(last));
+        Some(Look { claim, marks })
     }
 }
 
@@ -206,10 +215,8 @@ impl Answer {
     }
 }
 
-fn class_of<'a>(store: &'a Store, claim: &NodeClaim) -> Option<&'a Arc<NodeClass>> {
-    let named = &claim.spec.node_class_ref;
-    let kind = Kind::ALL.iter().copied().find(|kind| kind.as_str() == named.kind)?;
-    store.node_class(kind, &named.name)
+fn version_of(claim: &NodeClaim) -> Option<&str> {
+    claim.metadata.resource_version.as_deref()
 }
 
 fn stamp_of<K: ResourceExt>(object: &K) -> Option<Stamp<'_>> {
@@ -225,11 +232,11 @@ async fn write(ctx: &Ctx, look: &Look) -> Result<(), ControllerError> {
     };
     let says =
         |found: Option<&Condition>, reason: &str| found.is_some_and(|found| found.is_true() && found.reason == reason);
-    let drift = look.drift.as_ref().filter(|wanted| match wanted {
+    let drift = look.marks.drift.as_ref().filter(|wanted| match wanted {
         Some(reason) => !says(held(DRIFTED), reason),
         None => held(DRIFTED).is_some(),
     });
-    let is_allowed = look.consolidation == Consolidation::Allowed;
+    let is_allowed = look.marks.consolidation == Consolidation::Allowed;
     let has_news =
         if is_allowed { !says(held(CONSOLIDATABLE), CONSOLIDATABLE) } else { held(CONSOLIDATABLE).is_some() };
     if drift.is_none() && !has_news {
@@ -259,7 +266,7 @@ fn tell(look: &Look, drift: Option<&Option<String>>, has_news: bool) {
         Some(None) => tracing::debug!(NodeClaim.name = name, "removing drifted status condition, not drifted"),
         None => {}
     }
-    match look.consolidation {
+    match look.marks.consolidation {
         _ if !has_news => {}
         Consolidation::Allowed => tracing::debug!(NodeClaim.name = name, "marking consolidatable"),
         Consolidation::Not(why) => {

@@ -1,16 +1,13 @@
 //! What all who give up claims share: the taint that closes a Node, the condition that says why, and how claims are counted.
 
 use api::NodeClaim;
-use api::conditions::Condition;
+use api::conditions::{Condition, DISRUPTION_REASON};
 use api::labels::{CAPACITY_TYPE, NODE_POOL, taints};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 
 use crate::ctx::Ctx;
 use crate::metrics::{ConsolidationPolicy, Disrupted, DisruptedReason, TerminationMode};
-
-/// Says on a claim why somebody disrupts it.
-pub(crate) const DISRUPTION_REASON: &str = "DisruptionReason";
 
 /// Closes a Node to new pods. Says whether it was open.
 pub(crate) fn add_taint(node: &mut Node) -> bool {

@@ -17,7 +17,7 @@ use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
 use api::labels::{EXCLUDE_BALANCERS, TERMINATION_FINALIZER};
 use cluster::lower::claim::{deadline_of, is_ready};
 use cluster::{Duty, Store};
-use engine::drain::{Drain, Holdup, Leaving, NodeStep, Volumes, next_step};
+use engine::drain::{Blocker, Drain, Holdup, Leaving, NodeStep, Volumes, blocker, next_step};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use model::ids::NodeName;
@@ -38,6 +38,8 @@ use crate::{disrupted, events, write};
 
 const DRAINED: &str = "Drained";
 const VOLUMES_DETACHED: &str = "VolumesDetached";
+/// Names what holds up the drain, and since when something does. The reference has no such condition. Decision 0068.
+pub(crate) const DRAIN_BLOCKED: &str = "DrainBlocked";
 /// Pods, attachments and claims wake their node when they change; this is for changes that nobody tells us of.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
@@ -107,8 +109,10 @@ impl Controller for NodeTermination {
 impl NodeTermination {
     async fn part(&self, ctx: &Ctx, parting: &mut Parting, deadline: Option<Instant>) -> Result<Next, ControllerError> {
         let now = ctx.now();
-        let leaving = parting.leaving(ctx, deadline);
-        match next_step(&leaving, now) {
+        let leaving = parting.leaving(ctx, &self.evictions, deadline);
+        let step = next_step(&leaving, now);
+        parting.note_blocker(ctx, blocker(&step).as_ref());
+        match step {
             NodeStep::Drain(drain) => {
                 parting.say(ctx, DRAINED, ConditionStatus::Unknown, "Draining", "");
                 self.order(ctx, parting, &drain, deadline);
@@ -156,7 +160,7 @@ impl Parting {
     /// `None` unless the Node is ours, on its way out and held by us.
     fn open(ctx: &Ctx, name: &NodeName) -> Option<Self> {
         let store = ctx.store();
-        let node = store.node(name)?.clone();
+        let node = store.node(name)?;
         let is_held = node.finalizers().iter().any(|name| name == TERMINATION_FINALIZER);
         let is_ours = store.settings().classes.owns_node(&node);
         if node.metadata.deletion_timestamp.is_none() || !is_held || !is_ours {
@@ -166,7 +170,7 @@ impl Parting {
         let claims: Vec<&NodeName> = store.claims_with_id(id).collect();
         // Two claims of one machine: nobody knows which of them means it, so neither is touched.
         let stored = match *claims {
-            [only] => store.claim(only).cloned(),
+            [only] => store.claim(only),
             _ => None,
         };
         Some(Self { node, claim: stored.as_deref().cloned(), stored, is_newly_drained: false })
@@ -188,7 +192,7 @@ impl Parting {
         };
         write::delete(ctx, &**claim).await?;
         let name = NodeName::from(claim.name_any());
-        self.stored = ctx.store().claim(&name).cloned();
+        self.stored = ctx.store().claim(&name);
         self.claim = self.stored.as_deref().cloned();
         Ok(())
     }
@@ -228,7 +232,7 @@ impl Parting {
         Ok(())
     }
 
-    fn leaving(&mut self, ctx: &Ctx, deadline: Option<Instant>) -> Leaving {
+    fn leaving(&mut self, ctx: &Ctx, evictions: &Evictions, deadline: Option<Instant>) -> Leaving {
         let now = ctx.now();
         let draining_since = self.claim.as_ref().and_then(|claim| {
             let conditions = claim.status.iter().flat_map(|status| &status.conditions);
@@ -241,7 +245,22 @@ impl Parting {
         });
         let (store, name) = (ctx.store(), self.name());
         let (guests, unread) = (store.guests_on(&name), store.unread_on(&name));
-        Leaving { guests, unread, attached: store.attached_to(&name), deadline, draining_since }
+        let (attached, refused) = (store.attached_to(&name), evictions.refusals(&guests));
+        Leaving { guests, unread, attached, refused, deadline, draining_since }
+    }
+
+    /// A claim says who holds up its node, as long as somebody does.
+    fn note_blocker(&mut self, ctx: &Ctx, blocker: Option<&Blocker>) {
+        match blocker {
+            Some(blocker) => {
+                let (reason, message) = (blocker.what.cause().reason(), blocker.to_string());
+                self.say(ctx, DRAIN_BLOCKED, ConditionStatus::True, reason, &message);
+            }
+            None => {
+                let status = self.claim.as_mut().and_then(|claim| claim.status.as_mut());
+                status.into_iter().for_each(|status| status.conditions.retain(|it| it.type_ != DRAIN_BLOCKED));
+            }
+        }
     }
 
     fn conditions<T>(&mut self, ctx: &Ctx, use_them: impl FnOnce(&mut Conditions<'_>) -> T) -> Option<T> {

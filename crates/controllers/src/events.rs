@@ -154,6 +154,15 @@ pub fn node_class_not_ready(claim: &NodeClaim, error: &str) -> Note {
     Note::warning(regarding, "NodeClassNotReady", message).dedupe([uid])
 }
 
+/// The reference has no such event: it waits for ever.
+pub fn initialization_timed_out(claim: &NodeClaim, waited: Duration, lacking: &str) -> Note {
+    let regarding = claim.object_ref(&());
+    let message =
+        format!("Node was not ready for pods {} minutes after it registered: {lacking}", waited.as_secs() / 60);
+    let uid = uid_of(&regarding);
+    Note::warning(regarding, "InitializationTimedOut", message).dedupe([uid])
+}
+
 pub fn unregistered_taint_missing(claim: &NodeClaim) -> Note {
     let regarding = claim.object_ref(&());
     let message = "Missing karpenter.sh/unregistered taint which prevents registration related race conditions on \

@@ -70,13 +70,13 @@ async fn collect_claims(ctx: &Ctx, registered: &BTreeSet<Uid>, machines: &[Insta
     let listed: BTreeSet<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
     let lost: Vec<NodeClaim> = {
         let store = ctx.store();
-        let is_lost = |(name, claim): &(&NodeName, &Arc<NodeClaim>)| {
+        let is_lost = |(name, claim): &(&NodeName, Arc<NodeClaim>)| {
             let was_registered = claim.metadata.uid.as_deref().is_some_and(|uid| registered.contains(&Uid::from(uid)));
             let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
             let is_listed = listed.contains(id);
             was_registered && !is_listed && store.claim_life(name).is_some_and(|life| is_lost(&life.value, is_listed))
         };
-        store.claims().iter().filter(is_lost).map(|(_, claim)| NodeClaim::clone(claim)).collect()
+        store.claims().iter().filter(is_lost).map(|(_, claim)| Arc::unwrap_or_clone(claim)).collect()
     };
     let ends = futures::stream::iter(lost).map(|claim| async move {
         write::delete(ctx, &claim).await?;

@@ -101,9 +101,8 @@ async fn hand_over(ctx: &Ctx, notice: &Interruption) -> Result<(), ControllerErr
     let (claims, nodes) = {
         let store = ctx.store();
         let id = notice.machine.as_str();
-        let claims: Vec<Arc<NodeClaim>> =
-            store.claims_with_id(id).filter_map(|name| store.claim(name)).cloned().collect();
-        let nodes: Vec<Arc<Node>> = store.nodes_with_id(id).filter_map(|name| store.node(name)).cloned().collect();
+        let claims: Vec<Arc<NodeClaim>> = store.claims_with_id(id).filter_map(|name| store.claim(name)).collect();
+        let nodes: Vec<Arc<Node>> = store.nodes_with_id(id).filter_map(|name| store.node(name)).collect();
         (claims, nodes)
     };
     for claim in claims {

@@ -15,13 +15,14 @@ mod launch;
 mod liveness;
 mod memory;
 mod register;
+mod setbacks;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 use cluster::{Duty, Store};
-use engine::lifecycle::{Patience, Step, Waiting, limit, next_step};
+use engine::lifecycle::{Overdue, Patience, Step, Waiting, limit, next_step};
 use model::claim::Machine;
 use model::ids::NodeName;
 use model::time::Instant;
@@ -36,6 +37,7 @@ use crate::settings::{Settings, Workers};
 use desk::Desk;
 pub(crate) use finalize::{ASK_AGAIN, INSTANCE_TERMINATING};
 use memory::Memory;
+use setbacks::PoolSetbacks;
 
 /// More steps than a claim ever takes at once.
 const STEPS_MAX: usize = 16;
@@ -45,6 +47,7 @@ const CONFLICTS_MAX: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Lifecycle {
     memory: Memory,
+    setbacks: PoolSetbacks,
 }
 
 /// How a step ended.
@@ -66,7 +69,7 @@ impl Controller for Lifecycle {
     }
 
     fn first_keys(&self, store: &Store) -> Vec<NodeName> {
-        store.claims().keys().cloned().collect()
+        store.claims().names().cloned().collect()
     }
 
     fn workers(settings: &Settings) -> usize {
@@ -108,7 +111,10 @@ impl Lifecycle {
         hydrate::hydrate(desk);
         for _ in 0..STEPS_MAX {
             let now = ctx.now();
-            let step = next_step(&self.memory.view(desk), patience(ctx), now);
+            let life = self.memory.view(desk);
+            let patience =
+                Patience { initialization: self.setbacks.time_for(ctx, &desk.claim, &life), ..patience(ctx) };
+            let step = next_step(&life, patience, now);
             tracing::trace!(claim = %desk.name(), ?step, "next step");
             match self.take(ctx, desk, step, now).await? {
                 Done::Onward => {}
@@ -126,7 +132,10 @@ impl Lifecycle {
             Step::Adopt => desk.adopt(ctx).await.map(|()| Done::Onward),
             Step::Launch => launch::launch(ctx, desk).await,
             Step::Register { node } => register::register(ctx, desk, &node, &self.memory).await,
-            Step::Initialize { node } => Ok(initialize::initialize(desk, &node, ctx)),
+            Step::Initialize { node } => {
+                self.setbacks.forget(&desk.claim);
+                Ok(initialize::initialize(desk, &node, ctx))
+            }
             Step::Check { .. } => Ok(consistency::check(ctx, desk, &self.memory)),
             Step::Wait { why, until } => {
                 if let Waiting::NodesGone(nodes) = &why {
@@ -138,6 +147,7 @@ impl Lifecycle {
                 Ok(Done::Wait(at(until, now)))
             }
             Step::Settled { until } => Ok(Done::Wait(at(until, now))),
+            Step::GiveUp(Overdue::Initialization) => liveness::give_up_registered(ctx, desk, &self.setbacks, now).await,
             Step::GiveUp(overdue) => liveness::give_up(ctx, desk, overdue).await,
             Step::Expire => expire::expire(ctx, desk).await,
             Step::SetDeadline(deadline) => finalize::set_deadline(ctx, desk, deadline).await,

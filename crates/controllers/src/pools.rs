@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use api::NodePool;
 use api::validate::{self, Problem};
-use cluster::{Duty, Store};
+use cluster::{Duty, Kind, Store};
 use kube::{Api, ResourceExt};
 use model::ids::{PoolName, Uid};
 use model::pool::Pool;
@@ -31,7 +31,6 @@ use crate::error::ControllerError;
 use crate::events;
 use crate::settings::{Settings, Workers};
 use crate::write::{self, Statuses};
-pub(crate) use readiness::class_of;
 use status::Seen;
 
 /// How often a pool's counts are written at most.
@@ -136,7 +135,7 @@ impl Pools {
     ) -> Result<(), ControllerError> {
         let (class, usage, problems) = {
             let store = ctx.store();
-            let class = readiness::class_of(&store, pool);
+            let class = store.class_named(&pool.spec.template.spec.node_class_ref).cloned();
             let usage = may_count.then(|| store.pool_usage().remove(name).unwrap_or_default());
             (class, usage, validate::node_pool(&pool.spec, &store.settings().rules))
         };
@@ -160,7 +159,8 @@ impl Pools {
 /// Whether enough has been shown to judge a pool: before the first lists are complete, its class would look missing.
 fn is_known(ctx: &Ctx, pool: &NodePool) -> bool {
     let store = ctx.store();
-    store.is_synced() && readiness::class_kind(pool).is_some_and(|kind| store.has_listed(kind))
+    store.is_synced()
+        && Kind::named(&pool.spec.template.spec.node_class_ref.kind).is_some_and(|kind| store.has_listed(kind))
 }
 
 /// One line when a pool stops or begins to be usable.

@@ -18,7 +18,7 @@ use api::NodePool;
 use cluster::Duty;
 use cluster::record::{self, ProvisioningQuestion};
 use cluster::store::Batch;
-use engine::solve::{Catalogue, Question, solve_with};
+use engine::solve::{Catalogue, FIRST_EFFORT, Question, solve_with};
 use model::ids::{PodName, PoolName};
 use model::plan::Plan;
 use model::pod::Pod;
@@ -45,8 +45,6 @@ const SOON: Duration = Duration::from_secs(1);
 const FIRST_VERDICTS: Duration = Duration::from_secs(5);
 /// The longest that planning may take; what is planned by then is carried out.
 const LONGEST: Duration = Duration::from_secs(60);
-/// What a machine of unknown speed is given to do at first, in steps of the engine.
-const FIRST_EFFORT: u64 = 2_000_000_000;
 /// Shorter plans say little about how fast the machine is.
 const TELLING: Duration = Duration::from_millis(20);
 
@@ -163,14 +161,14 @@ impl Provisioner {
         let pods: Vec<Arc<Pod>> = batch.pods().cloned().collect();
         let progress = report::Progress::begin(ctx, id, pods.len());
         let (snapshot, effort, cancel) = (batch.snapshot.clone(), self.effort, Cancel::default());
-        let expects_more = gathered.expects_more();
+        let (expects_more, promised) = (gathered.expects_more(), batch.promised.clone());
         let start = Instant::now();
         let kept = self.catalogue.take();
         let work = ctx.compute.run(&cancel, move |cancel| {
             let kept = kept.filter(|kept| kept.is_of(&snapshot));
             let catalogue = kept.unwrap_or_else(|| Arc::new(Catalogue::of(&snapshot)));
-            let question =
-                Question { effort, expects_more, ..Question::about(pods.iter().map(|pod| &**pod).collect()) };
+            let pods = pods.iter().map(|pod| &**pod).collect();
+            let question = Question { effort, expects_more, promised, ..Question::about(pods) };
             (solve_with(&catalogue, &snapshot, &question, cancel.flag()), catalogue)
         });
         let mut work = std::pin::pin!(work);

@@ -104,7 +104,7 @@ fn policies(ctx: &Ctx) -> Vec<Policy<'static>> {
 fn patient(store: &Store, name: &NodeName, policies: &[Policy<'_>], now: Instant) -> Option<Patient> {
     let node = store.node(name).filter(|node| node.metadata.deletion_timestamp.is_none())?;
     let claim = store.claim_of_node(name).filter(|claim| claim.metadata.deletion_timestamp.is_none())?;
-    let symptoms = symptoms(node, now);
+    let symptoms = symptoms(&node, now);
     let ailment = ailment(&symptoms, policies)?;
     let pool = claim.labels().get(NODE_POOL);
     Some(Patient {
@@ -119,11 +119,11 @@ fn patient(store: &Store, name: &NodeName, policies: &[Policy<'_>], now: Instant
 
 /// Whether too many nodes are broken: of the claim's pool, or of the whole cluster for a claim that stands alone.
 fn epidemic(store: &Store, pool: Option<&String>, policies: &[Policy<'_>], now: Instant) -> Option<Epidemic> {
-    let is_near = |node: &&Arc<Node>| pool.is_none_or(|pool| node.labels().get(NODE_POOL) == Some(pool));
+    let is_near = |node: &Arc<Node>| pool.is_none_or(|pool| node.labels().get(NODE_POOL) == Some(pool));
     let mut ward = Ward { broken: 0, all: 0 };
     for node in store.nodes().values().filter(is_near) {
         ward.all += 1;
-        ward.broken += usize::from(ailment(&symptoms(node, now), policies).is_some());
+        ward.broken += usize::from(ailment(&symptoms(&node, now), policies).is_some());
     }
     let kind = if pool.is_some() { Epidemic::InPool } else { Epidemic::InCluster };
     is_epidemic(ward).then_some(kind)

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+use model::price::Price;
 use model::snapshot::{MinValuesPolicy, PreferencePolicy, SchedulingPolicy};
 use runtime::Rate;
 
@@ -23,8 +24,11 @@ pub use scale::{Workers, scaled_rate};
 
 const CPU_REQUESTS: u32 = 1000;
 const CONSOLIDATION_PAYBACK: Duration = Duration::from_secs(24 * 60 * 60);
-const POD_MOVE_COOLDOWN: Duration = Duration::from_secs(5 * 60);
+const POD_MOVE_COOLDOWN: Duration = Duration::from_secs(30);
+const INITIALIZATION_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 const NOMINATION_LEAST: Duration = Duration::from_secs(10);
+/// In dollars per hour. No single machine costs much more, so whoever writes more has thought of another unit.
+const NODE_FEE_MOST: f64 = 100.0;
 
 /// Everything that can be chosen, as plain values.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +55,8 @@ pub struct Settings {
     pub consolidation_payback: Duration,
     /// A pod that was moved is not moved again for so long, to save money.
     pub pod_move_cooldown: Duration,
+    /// A node that has registered is given up after this time without being initialized, if anybody minds. Decision 0068.
+    pub initialization_timeout: Option<Duration>,
     pub gates: Gates,
     /// Spreads for pods that name none.
     pub default_spread: Vec<TopologySpreadConstraint>,
@@ -138,10 +144,12 @@ impl Settings {
                 preferences: preference_policy(flags.preference_policy.as_deref())?,
                 min_values: min_values_policy(flags.min_values_policy.as_deref())?,
                 uses_reservations: gates.reserved_capacity,
+                node_fee: node_fee(flags.node_fee.as_deref())?,
                 ..SchedulingPolicy::default()
             },
             consolidation_payback: flags.consolidation_payback.map_or(CONSOLIDATION_PAYBACK, api::Duration::to_std),
             pod_move_cooldown: flags.pod_move_cooldown.map_or(POD_MOVE_COOLDOWN, api::Duration::to_std),
+            initialization_timeout: timeout(flags.initialization_timeout, INITIALIZATION_TIMEOUT),
             gates,
             default_spread: spread::parse(flags.scheduler_config.as_deref().unwrap_or_default())
                 .map_err(|problem| SettingsError { flag: "scheduler-config", problem })?,
@@ -178,6 +186,11 @@ impl Settings {
 /// The variable that stands for a flag.
 fn variable_of(flag: &str) -> String {
     flag.to_uppercase().replace('-', "_")
+}
+
+/// No time at all means that nobody minds.
+fn timeout(chosen: Option<api::Duration>, default: Duration) -> Option<Duration> {
+    Some(chosen.map_or(default, api::Duration::to_std)).filter(|timeout| !timeout.is_zero())
 }
 
 fn saturated(milli: i64) -> u32 {
@@ -241,4 +254,14 @@ fn min_values_policy(text: Option<&str>) -> Result<MinValuesPolicy, SettingsErro
             problem: format!("is {other:?}; use one of Strict, BestEffort"),
         }),
     }
+}
+
+/// Dollars up to the limit are exact to the pico-dollar, although they are read as a floating point number.
+fn node_fee(text: Option<&str>) -> Result<Price, SettingsError> {
+    let Some(text) = text else { return Ok(SchedulingPolicy::default().node_fee) };
+    let dollars = text.trim().parse().ok().filter(|dollars: &f64| *dollars <= NODE_FEE_MOST);
+    dollars.and_then(|dollars| Price::from_dollars(dollars).ok()).ok_or_else(|| SettingsError {
+        flag: "node-fee",
+        problem: format!("is {text:?}; use dollars per hour from 0 to {NODE_FEE_MOST}, such as 0.002"),
+    })
 }

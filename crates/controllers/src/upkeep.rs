@@ -84,7 +84,7 @@ mod tests {
             world.ctx.tell(|store, now| store.assume_claim(claim(name), now));
         }
         world.put(serde_json::to_value(claim("real")).unwrap());
-        let names = || world.ctx.store().claims().keys().map(ToString::to_string).collect::<Vec<_>>();
+        let names = || world.ctx.store().claims().names().map(ToString::to_string).collect::<Vec<_>>();
         Upkeep.tick(&world.ctx, &(), &world.id()).await.unwrap();
         assert_eq!(names(), ["lost", "real"], "a watch may still be on its way");
         tokio::time::sleep(Duration::from_secs(15)).await;

@@ -26,26 +26,54 @@ pub(crate) async fn claim(ctx: &Ctx, before: &NodeClaim, after: &NodeClaim) -> R
     }
     let api: Api<NodeClaim> = Api::all(ctx.client.clone());
     let name = before.name_any();
-    let (old, new) = (document(before)?, document(after)?);
-    let mut current = before.clone();
-    if let Some(patch) = metadata_patch(before, old.clone(), new.clone()) {
+    let ClaimPatches { metadata, status } = ClaimPatches::between(before, after)?;
+    let mut current = None;
+    if let Some(patch) = metadata {
         let answer = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        current = answer.doing(format!("patching nodeclaim {name}"))?;
-        tell(ctx, current.clone());
-        if current.status != before.status {
+        let answered = answer.doing(format!("patching nodeclaim {name}"))?;
+        tell(ctx, answered.clone());
+        if answered.status != before.status {
             // Somebody wrote the status meanwhile; ours was made from an older one.
             return Err(conflict(&name));
         }
+        current = Some(answered);
     }
-    let status = |document: &Value| json!({"status": document.get("status").cloned().unwrap_or_else(|| json!({}))});
-    if let Some(mut patch) = merge_patch(&status(&old), &status(&new)) {
-        lock(&mut patch, &current);
+    if let Some(mut patch) = status {
+        lock(&mut patch, current.as_ref().unwrap_or(before));
         let answer = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
         catch_up(ctx, &api, &name, &answer).await?;
-        current = answer.doing(format!("patching the status of nodeclaim {name}"))?;
-        tell(ctx, current.clone());
+        let answered = answer.doing(format!("patching the status of nodeclaim {name}"))?;
+        tell(ctx, answered.clone());
+        current = Some(answered);
     }
-    Ok(current)
+    Ok(current.unwrap_or_else(|| before.clone()))
+}
+
+/// What of a claim differs. Thousands of writes may wait for their turn at the same time, so nothing else waits with them: a claim as a
+/// JSON document takes four times what it takes otherwise.
+struct ClaimPatches {
+    metadata: Option<Value>,
+    status: Option<Value>,
+}
+
+impl ClaimPatches {
+    /// A claim may name hundreds of instance types, and its spec never changes: it is left out wherever it is the same.
+    fn between(before: &NodeClaim, after: &NodeClaim) -> Result<Self, ControllerError> {
+        let (old, new) = (json!({"status": status_of(before)?}), json!({"status": status_of(after)?}));
+        let metadata = if before.spec != after.spec {
+            metadata_patch(before, document(before)?, document(after)?)
+        } else if before.metadata != after.metadata {
+            let document = |claim: &NodeClaim| Ok(json!({"metadata": document(&claim.metadata)?}));
+            metadata_patch(before, document(before)?, document(after)?)
+        } else {
+            None
+        };
+        Ok(Self { metadata, status: merge_patch(&old, &new) })
+    }
+}
+
+fn status_of(claim: &NodeClaim) -> Result<Value, ControllerError> {
+    claim.status.as_ref().map_or_else(|| Ok(json!({})), document)
 }
 
 /// Writes what of a Node's metadata and spec differs. Gives back the Node as it is then.

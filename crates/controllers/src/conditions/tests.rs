@@ -76,7 +76,7 @@ async fn the_end_of_an_object_is_told_and_measured() {
         text.contains(r#"operator_termination_duration_seconds_sum{group="karpenter.sh",kind="NodeClaim"} 7"#),
         "{text}"
     );
-    assert!(watch.last().is_empty(), "nothing is remembered of what is gone");
+    assert!(watch.last().kept.is_empty(), "nothing is remembered of what is gone");
 }
 
 #[tokio::test(start_paused = true)]

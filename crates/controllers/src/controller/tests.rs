@@ -27,7 +27,7 @@ impl Controller for Recording {
     }
 
     fn first_keys(&self, store: &Store) -> Vec<NodeName> {
-        store.claims().keys().cloned().collect()
+        store.claims().names().cloned().collect()
     }
 
     async fn tick(&self, _ctx: &Ctx, key: &NodeName, _id: &TickId) -> Result<Next, ControllerError> {

@@ -72,7 +72,7 @@ struct Book {
     all: BTreeMap<Number, Command>,
     last: u64,
     rests: BTreeMap<PoolName, Rest>,
-    /// How often commands or rests have changed.
+    /// How often commands have come, changed or gone, or rests have changed.
     version: u64,
 }
 
@@ -97,11 +97,9 @@ impl Commands {
     }
 
     pub(super) fn set_stage(&self, number: Number, stage: Stage) {
-        let mut book = self.book();
-        // Whoever waits says so again and again, and that is no change.
-        if let Some(command) = book.all.get_mut(&number).filter(|command| command.stage != stage) {
+        // How far a command has come does not change what it is about, and that is all that a look sees.
+        if let Some(command) = self.book().all.get_mut(&number) {
             command.stage = stage;
-            book.version += 1;
         }
     }
 
@@ -133,6 +131,12 @@ impl Commands {
             _ => false,
         };
         self.book().all.iter().find(|(_, command)| is_it(command)).map(|(number, _)| *number)
+    }
+
+    /// Whether some command is ripe and has not begun yet.
+    pub(super) fn is_any_beginning(&self, now: Instant) -> bool {
+        let is_ripe = |command: &Command| matches!(command.stage, Stage::Proposed { ripe } if ripe <= now);
+        self.book().all.values().any(is_ripe)
     }
 
     /// How many nodes are being disrupted.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::NodeClaim;
-use api::conditions::{ConditionStatus, ConditionTypes, Conditions};
+use api::conditions::{ConditionStatus, ConditionTypes, Conditions, DISRUPTION_REASON};
 use futures::StreamExt;
 use futures::stream;
 use k8s_openapi::api::core::v1::Node;
@@ -13,7 +13,7 @@ use model::ids::NodeName;
 use runtime::Backoff;
 
 use crate::ctx::Ctx;
-use crate::disrupted::{DISRUPTION_REASON, add_taint, disruption_reason, has_taint, log_tainted, remove_taint};
+use crate::disrupted::{add_taint, disruption_reason, has_taint, log_tainted, remove_taint};
 use crate::error::{ControllerError, Reaction};
 use crate::write;
 
@@ -39,7 +39,7 @@ pub(super) async fn close(ctx: &Ctx, leaver: &Leaver, reason: Reason) -> Result<
 async fn close_once(ctx: &Ctx, leaver: &Leaver, reason: Reason) -> Result<Closed, ControllerError> {
     let (node, claim) = {
         let store = ctx.store();
-        (store.node(&leaver.node).cloned(), store.claim(&leaver.claim).cloned())
+        (store.node(&leaver.node), store.claim(&leaver.claim))
     };
     let (Some(node), Some(claim)) = (node, claim) else { return Ok(Closed::Gone) };
     if claim.metadata.deletion_timestamp.is_some() || node.metadata.deletion_timestamp.is_some() {
@@ -65,7 +65,7 @@ pub(super) async fn open(ctx: &Ctx, node: &NodeName, claim: &NodeName) -> Result
 async fn open_once(ctx: &Ctx, node: &NodeName, claim: &NodeName) -> Result<(), ControllerError> {
     let (node, claim) = {
         let store = ctx.store();
-        (store.node(node).cloned(), store.claim(claim).cloned())
+        (store.node(node), store.claim(claim))
     };
     if let Some(closed) = node.filter(|node| node.metadata.deletion_timestamp.is_none() && has_taint(node)) {
         let mut open = Node::clone(&closed);

@@ -22,6 +22,10 @@ use crate::write;
 /// Replacements wake their command when they change; this is for changes that nobody tells us of, and it keeps nodes marked.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
+/// A command that is ready waits in such steps until those that were decided with it have closed their nodes, and at most so long.
+const SOON: Duration = Duration::from_millis(100);
+const AT_MOST_FOR_OTHERS: Duration = Duration::from_secs(10);
+
 /// One look at a command that waits for its replacements. `None` when it has come to its next stage.
 pub(super) async fn wait(
     ctx: &Ctx,
@@ -31,13 +35,20 @@ pub(super) async fn wait(
     mut begun: Begun,
 ) -> Result<Option<Next>, ControllerError> {
     let replacements = look(ctx, command, &mut begun).await?;
-    let flight = Flight { started: begun.since, replacements, nodes_in_flight: commands.nodes_in_flight() };
+    let is_stopped = ctx.store().disruption_stopped().is_some();
+    let nodes_in_flight = commands.nodes_in_flight();
+    let flight = Flight { started: begun.since, replacements, nodes_in_flight, is_stopped };
     match advance(&flight, ctx.now()) {
-        Advance::Wait { until, .. } => {
+        Advance::Wait { until } => {
             start::mark(ctx, &command.what);
             commands.set_stage(number, Stage::Begun(begun));
             let left = until.since(ctx.now()) + Duration::from_millis(1);
             Ok(Some(Next::After(left.min(LOOK_AGAIN))))
+        }
+        Advance::Go if waits_for_others(ctx, commands, &begun) => {
+            start::mark(ctx, &command.what);
+            commands.set_stage(number, Stage::Begun(begun));
+            Ok(Some(Next::After(SOON)))
         }
         Advance::Go => {
             commands.set_stage(number, Stage::Ending { deleted: BTreeSet::new() });
@@ -47,13 +58,24 @@ pub(super) async fn wait(
             let why = match failure {
                 Failure::ReplacementGone => "replacement was deleted",
                 Failure::TimedOut => "its replacements did not come in time",
+                Failure::Stopped => "disruption was stopped in the whole cluster",
             };
             report::failed(ctx, command, why, unused.len().max(1));
-            commands.failed(buying_pools(&command.what), ctx.now());
+            // Pools are not to blame when somebody has stopped everything.
+            if failure != Failure::Stopped {
+                commands.failed(buying_pools(&command.what), ctx.now());
+            }
             commands.set_stage(number, Stage::TakenBack { unused });
             Ok(None)
         }
     }
+}
+
+/// Whether other commands of the same decision are about to close their nodes. Pods that were let go before that would be put onto
+/// these nodes, which would then have to stay, or the pods to move a second time.
+fn waits_for_others(ctx: &Ctx, commands: &Commands, begun: &Begun) -> bool {
+    let now = ctx.now();
+    now < begun.since.plus(AT_MOST_FOR_OTHERS) && commands.is_any_beginning(now)
 }
 
 /// How far each replacement has come.
@@ -73,7 +95,7 @@ async fn look(
 }
 
 async fn state(ctx: &Ctx, command: &Command, name: &NodeName) -> Result<Replacement, ControllerError> {
-    let known = ctx.store().claim(name).cloned();
+    let known = ctx.store().claim(name);
     let Some(claim) = known else {
         // A list may have been wrong, or a watch slow; the API server itself has the last word.
         let api: Api<NodeClaim> = Api::all(ctx.client.clone());
@@ -130,7 +152,7 @@ pub(super) async fn end(
 }
 
 async fn delete(ctx: &Ctx, what: &Disruption, leaver: &Leaver) -> Result<(), ControllerError> {
-    let claim = ctx.store().claim(&leaver.claim).cloned();
+    let claim = ctx.store().claim(&leaver.claim);
     let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else {
         // Somebody else was faster.
         return Ok(());
@@ -180,7 +202,7 @@ pub(super) async fn give_up(ctx: &Ctx, name: &NodeName) -> Result<(), Controller
         let store = ctx.store();
         let is_for = |place: Option<&NodeName>| place == Some(name);
         let mut places = store.unbound_pods().filter_map(|(pod, _)| store.pod_times(&pod.name));
-        (store.claim(name).cloned(), places.any(|times| is_for(times.place.as_ref())))
+        (store.claim(name), places.any(|times| is_for(times.place.as_ref())))
     };
     if is_awaited {
         return Ok(());
@@ -203,7 +225,7 @@ pub(super) async fn give_up(ctx: &Ctx, name: &NodeName) -> Result<(), Controller
 
 /// Makes a replacement a claim like any other.
 async fn keep(ctx: &Ctx, name: &NodeName) -> Result<(), ControllerError> {
-    let claim = ctx.store().claim(name).cloned();
+    let claim = ctx.store().claim(name);
     let Some(claim) = claim.filter(|claim| claim.metadata.deletion_timestamp.is_none()) else { return Ok(()) };
     doors::absent_is_fine(write::claim(ctx, &claim, &resume::without_notes(&claim)).await)
 }

@@ -6,7 +6,6 @@ use runtime::error::with_causes;
 use super::commands::Commands;
 use super::doors;
 use crate::ctx::Ctx;
-use crate::disrupted::{disruption_reason, has_taint};
 
 /// Opens every node of ours that is closed although it does not leave. What fails now is found again at the next look.
 pub(super) async fn repair(ctx: &Ctx, commands: &Commands) {
@@ -34,9 +33,8 @@ fn found(ctx: &Ctx, commands: &Commands) -> Vec<(NodeName, NodeName)> {
     let machines = store.machines().iter().filter(|(_, machine)| !machine.node.is_leaving);
     let pairs = machines.filter_map(|(name, machine)| Some((name, machine.claim.as_ref()?)));
     let stale = pairs.filter(|(node, claim)| {
-        let is_closed = store.node(node).is_some_and(|node| has_taint(node));
-        let is_marked = store.claim(claim).is_some_and(|claim| disruption_reason(claim).is_some());
-        (is_closed || is_marked) && !owned.contains(*claim)
+        let is_told_to_leave = store.nodes().is_told_to_leave(node) || store.claims().is_told_to_leave(claim);
+        is_told_to_leave && !owned.contains(*claim)
     });
     stale.map(|(node, claim)| (node.clone(), claim.clone())).collect()
 }

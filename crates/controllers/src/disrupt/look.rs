@@ -2,18 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::Store;
 use cluster::record::DecisionKind;
-use cluster::store::Batch;
+use cluster::store::{Batch, PoolCounts};
 use engine::disrupt::{Rules, Scene, StaticCount};
 use engine::solve::Catalogue;
-use model::disruption::Disruption;
+use model::disruption::{Disruption, Moved};
 use model::ids::{NodeName, PodName, PoolName};
 use model::time::Instant;
 use runtime::Cancel;
 use tokio::sync::MutexGuard;
 
+use super::FORESIGHT;
 use super::commands::{Commands, Number};
 use crate::ctx::Ctx;
 use crate::error::{ControllerError, Doing};
@@ -35,19 +37,30 @@ impl<'c> Turn<'c> {
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     pub(super) batch: Batch,
+    /// How far ahead of the moment nodes are foreseen to settle.
+    pub(super) foresight: Duration,
     pub(super) nominated: BTreeSet<NodeName>,
-    pub(super) moved: BTreeMap<PodName, Instant>,
+    pub(super) moved: BTreeMap<PodName, Moved>,
     pub(super) under_way: Vec<Arc<Disruption>>,
     pub(super) paused: BTreeMap<PoolName, Instant>,
     pub(super) static_pools: BTreeMap<PoolName, StaticCount>,
-    /// Of the store and of the commands.
-    pub(super) generation: (u64, u64),
+    pub(super) versions: Versions,
+}
+
+/// Numbers that change with what a look sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Versions {
+    /// Of the store: anything at all.
+    generation: u64,
+    /// Of the store: something that may make a move possible which was not, or five minutes without that.
+    quiet: u64,
+    commands: u64,
 }
 
 /// What a look saw, as far as time alone does not change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    generation: (u64, u64),
+    versions: Versions,
     nominated: BTreeSet<NodeName>,
     paused: BTreeMap<PoolName, Instant>,
 }
@@ -66,15 +79,19 @@ impl Look {
         let decision = if asking.is_some() { DecisionKind::SecondLook } else { DecisionKind::Disruption };
         let batch = store.batch_for(decision, now);
         let nominated = nominated(&store, now);
-        let (static_pools, generation) = (static_pools(&store), (store.generation(), version));
+        let (static_pools, versions) = (static_pools(&store), Versions::of(&mut store, now, version));
         let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown);
-        Self { batch, nominated, moved, under_way, paused, static_pools, generation }
+        // Whoever looks a second time judges what is so by now.
+        let foresight = if asking.is_some() { Duration::ZERO } else { FORESIGHT };
+        Self { batch, foresight, nominated, moved, under_way, paused, static_pools, versions }
     }
 
     pub(super) fn scene(&self) -> Scene<'_> {
         Scene {
             snapshot: &self.batch.snapshot,
+            settled_by: self.batch.snapshot.now.plus(self.foresight),
             pending: self.batch.pending.iter().chain(&self.batch.buffered).map(|pod| &**pod).collect(),
+            promised: self.batch.promised.clone(),
             nominated: self.nominated.clone(),
             moved: self.moved.clone(),
             under_way: self.under_way.iter().map(|command| &**command).collect(),
@@ -84,8 +101,8 @@ impl Look {
     }
 
     pub(super) fn mark(&self) -> Mark {
-        let Self { generation, nominated, paused, .. } = self;
-        Mark { generation: *generation, nominated: nominated.clone(), paused: paused.clone() }
+        let Self { versions, nominated, paused, .. } = self;
+        Mark { versions: *versions, nominated: nominated.clone(), paused: paused.clone() }
     }
 }
 
@@ -96,8 +113,24 @@ impl Mark {
         ctx.tell(|store, now| store.expire(now));
         let now = ctx.now();
         let (version, paused) = (commands.version(), commands.resting(now));
-        let store = ctx.store();
-        Self { generation: (store.generation(), version), nominated: nominated(&store, now), paused }
+        let mut store = ctx.store();
+        Self { versions: Versions::of(&mut store, now, version), nominated: nominated(&store, now), paused }
+    }
+
+    /// Whether a look would now find as little as the one that left this mark. Pods that come and nodes that are named for
+    /// them only take room and rest away; what else may change without disturbing anybody waits for the end of a quiet time.
+    pub(super) fn still_says(&self, now: &Self) -> bool {
+        let is_quiet = self.versions.generation == now.versions.generation || self.versions.quiet == now.versions.quiet;
+        is_quiet
+            && self.versions.commands == now.versions.commands
+            && self.nominated.is_subset(&now.nominated)
+            && self.paused == now.paused
+    }
+}
+
+impl Versions {
+    fn of(store: &mut Store, now: Instant, commands: u64) -> Self {
+        Self { generation: store.generation(), quiet: store.quiet_mark(now), commands }
     }
 }
 
@@ -106,11 +139,9 @@ fn nominated(store: &Store, now: Instant) -> BTreeSet<NodeName> {
 }
 
 fn static_pools(store: &Store) -> BTreeMap<PoolName, StaticCount> {
-    let count = |names: &BTreeSet<NodeName>| i64::try_from(names.len()).unwrap_or(i64::MAX);
     let counts = store.pools().iter().filter(|(_, pool)| pool.is_static()).map(|(name, pool)| {
-        let claims = store.pool_claims(name);
-        let (active, replacing) = (count(&claims.active), count(&claims.replacing));
-        let present = active + replacing + count(&claims.deleting);
+        let PoolCounts { active, deleting, replacing } = store.pool_claims(name).counts();
+        let present = active + replacing + deleting;
         let room = pool.limits.nodes.map(|limit| limit.saturating_sub(present).max(0));
         (name.clone(), StaticCount { active, replacing, room })
     });

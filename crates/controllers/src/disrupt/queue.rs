@@ -54,6 +54,11 @@ impl CommandQueue {
                 }
             }
         }
+        // Who is not looked at a second time may have been decided a moment before everything was stopped.
+        if ctx.store().disruption_stopped().is_some() {
+            self.commands.forget(number);
+            return Ok(());
+        }
         report::begins(&command);
         match start::start(ctx, &command).await {
             Ok((what, begun)) => {

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::record::{
-    Choice, Disruption as Recorded, DisruptionQuestion, Outcome, SecondLook, StaticCount as Count, Staying,
+    Choice, Disruption as Recorded, DisruptionQuestion, MovedPod, Outcome, SecondLook, StaticCount as Count, Staying,
     read_command, read_pod, write_command,
 };
 use cluster::store::Batch;
 use engine::disrupt::{Decision, Rules, StaticCount, Validity, decide, still_holds};
-use model::disruption::Disruption;
+use model::disruption::{Disruption, Moved};
 use model::ids::NodeName;
 
 use super::commands::Command;
-use super::look::{Look, rules};
+use super::look::{Look, Versions, rules};
 use crate::controller::TickId;
 use crate::ctx::Ctx;
 
@@ -60,9 +60,10 @@ fn write_question(look: &Look, rules: &Rules) -> DisruptionQuestion {
         spot_to_spot: rules.spot_to_spot,
         payback: nanos(rules.payback),
         pod_move_cooldown: nanos(rules.pod_move_cooldown),
+        foresight: nanos(look.foresight),
         under_way: look.under_way.iter().map(|command| write_command(command)).collect(),
         nominated: look.nominated.iter().map(ToString::to_string).collect(),
-        moved: look.moved.iter().map(|(pod, at)| (pod.to_string(), at.to_string())).collect(),
+        moved: look.moved.iter().map(|(pod, moved)| (pod.to_string(), write_moved(moved))).collect(),
         paused: look.paused.iter().map(|(pool, until)| (pool.to_string(), until.to_string())).collect(),
         static_pools: look.static_pools.iter().map(|(pool, found)| (pool.to_string(), count(found))).collect(),
     }
@@ -71,18 +72,27 @@ fn write_question(look: &Look, rules: &Rules) -> DisruptionQuestion {
 /// A time that cannot be read is left out; the answer will then differ from the recorded one, which is what should be noticed.
 fn read_look(batch: &Batch, question: &DisruptionQuestion) -> Look {
     let count = |count: &Count| StaticCount { active: count.active, replacing: count.replacing, room: count.room };
-    let moved = question.moved.iter().filter_map(|(pod, at)| Some((read_pod(pod), at.parse().ok()?)));
+    let moved = question.moved.iter().filter_map(|(pod, moved)| Some((read_pod(pod), read_moved(moved)?)));
     let paused = question.paused.iter().filter_map(|(pool, until)| Some((pool.as_str().into(), until.parse().ok()?)));
     let pools = question.static_pools.iter().map(|(pool, found)| (pool.as_str().into(), count(found)));
     Look {
         batch: batch.clone(),
+        foresight: question.foresight.to_std(),
         nominated: question.nominated.iter().map(|node| NodeName::from(node.as_str())).collect(),
         moved: moved.collect(),
         under_way: question.under_way.iter().map(|command| Arc::new(read_command(command))).collect(),
         paused: paused.collect(),
         static_pools: pools.collect::<BTreeMap<_, _>>(),
-        generation: (0, 0),
+        versions: Versions::default(),
     }
+}
+
+fn write_moved(moved: &Moved) -> MovedPod {
+    MovedPod { when: moved.when.to_string(), times: moved.times }
+}
+
+fn read_moved(moved: &MovedPod) -> Option<Moved> {
+    Some(Moved { when: moved.when.parse().ok()?, times: moved.times })
 }
 
 fn read_rules(question: &DisruptionQuestion) -> Rules {

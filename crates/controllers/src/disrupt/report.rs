@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::NodeClaim;
 use engine::disrupt::{Allowance, Decision, Dropped, Rejection};
 use model::budget::Reason;
-use model::disruption::{Decided, Disruption, Leaver, Method, PoolScore, Stay, Verb, Verdict};
+use model::disruption::{Decided, Disruption, Leaver, Method, PoolScore, Share, Stay, Staying, Verb, Verdict};
 use model::ids::NodeName;
 use model::instance::CapacityType;
 use model::labels::CAPACITY_TYPE;
@@ -25,8 +25,9 @@ use crate::metrics::{
     DisruptedReason, DisruptionDecision, MoveDecision, Moved,
 };
 
-/// A decision was made: what may leave, what stays and why, and what is about to be done.
-pub(super) fn decided(ctx: &Ctx, decision: &Decision, took: Duration) {
+/// A decision was made: what may leave, what stays and why, and what is about to be done. Gives back what nodes that stay
+/// could not be told now.
+pub(super) fn decided(ctx: &Ctx, decision: &Decision, took: Duration) -> Vec<Note> {
     let metrics = &ctx.metrics.disruption;
     let mut eligible: BTreeMap<DisruptedReason, usize> = BTreeMap::new();
     for (method, nodes) in &decision.eligible {
@@ -40,13 +41,12 @@ pub(super) fn decided(ctx: &Ctx, decision: &Decision, took: Duration) {
         metrics.eligible_nodes.get_or_create(&ByReason { reason }).set(nodes as f64);
     }
     tell_allowances(ctx, &decision.allowances);
-    for staying in &decision.staying {
-        publish(ctx, events::staying(pair_of(ctx, &staying.node), &staying.first));
-    }
     decision.scores.iter().for_each(|score| count_score(ctx, score));
     for command in &decision.commands {
         tell_found(ctx, command);
     }
+    let notes = |staying: &Staying| events::staying(pair_of(ctx, &staying.node), &staying.first);
+    decision.staying.iter().flat_map(notes).filter_map(|note| ctx.recorder.try_publish(note)).collect()
 }
 
 fn tell_allowances(ctx: &Ctx, allowances: &[Allowance]) {
@@ -61,6 +61,9 @@ fn tell_allowances(ctx: &Ctx, allowances: &[Allowance]) {
         if allowance.nodes > 0 && allowance.allowed == 0 {
             let pool = ctx.store().node_pool(&allowance.pool).cloned();
             publish(ctx, pool.map(|pool| events::pool_blocked(&pool, allowance.reason)));
+        } else if allowance.unready > 0 && allowance.left() == 0 {
+            let pool = ctx.store().node_pool(&allowance.pool).cloned();
+            publish(ctx, pool.map(|pool| events::pool_used_up(&pool, allowance.reason, allowance.unready)));
         }
     }
 }
@@ -80,14 +83,13 @@ fn count_score(ctx: &Ctx, score: &PoolScore) {
     if score.policy == Policy::Balanced {
         // Beyond all bounds or unknown: the one is worth any disturbance, the other none.
         let beyond = if score.verdict == Verdict::Approved { f64::INFINITY } else { 0.0 };
-        let value = score.score().map_or(beyond, |score| score as f64 / 1e6);
+        let value = score.score().unwrap_or(beyond);
         ctx.metrics.disruption.scores.get_or_create(&labels).observe(value);
-        let share = |share: Option<i64>| share.map(|share| share as f64 / 1e6);
         tracing::debug!(
             nodepool = score.pool.as_str(),
             score = value,
-            savings_fraction = share(score.savings),
-            disruption_fraction = share(score.disruption),
+            savings_fraction = score.savings.map(Share::fraction),
+            disruption_fraction = score.disruption.map(Share::fraction),
             decision = decision.as_str(),
             "consolidation score"
         );
@@ -273,12 +275,12 @@ fn budget_reason(reason: Reason) -> Option<DisruptedReason> {
 fn pair_of(ctx: &Ctx, name: &NodeName) -> Pair {
     let store = ctx.store();
     let claim = store.machines().get(name).and_then(|machine| store.claim(machine.claim.as_ref()?));
-    Pair::new(store.node(name).map(|node| &**node), claim.map(|claim| &**claim))
+    Pair::new(store.node(name).as_deref(), claim.as_deref())
 }
 
 pub(super) fn pair(ctx: &Ctx, node: &NodeName, claim: &NodeName) -> Pair {
     let store = ctx.store();
-    Pair::new(store.node(node).map(|node| &**node), store.claim(claim).map(|claim| &**claim))
+    Pair::new(store.node(node).as_deref(), store.claim(claim).as_deref())
 }
 
 fn publish(ctx: &Ctx, notes: impl IntoIterator<Item = Note>) {

@@ -2,6 +2,7 @@
 //! there are to be, so nothing else has to be written down anywhere (decision 0055).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api::NodeClaim;
 use api::labels::{CAPACITY_TYPE, INSTANCE_TYPE};
@@ -51,9 +52,9 @@ pub(super) fn without_notes(claim: &NodeClaim) -> NodeClaim {
 }
 
 /// Replacements of one command.
-struct Group<'s> {
-    id: &'s str,
-    claims: Vec<&'s NodeClaim>,
+struct Group {
+    id: String,
+    claims: Vec<Arc<NodeClaim>>,
 }
 
 /// Takes up every command that was begun, and gives up the others: what they have made is not needed.
@@ -75,24 +76,22 @@ pub(super) fn resume(ctx: &Ctx, commands: &Commands) -> Vec<Number> {
     numbers
 }
 
-fn groups(store: &Store) -> Vec<Group<'_>> {
-    let mut groups: BTreeMap<&str, Group<'_>> = BTreeMap::new();
+fn groups(store: &Store) -> Vec<Group> {
+    let mut groups: BTreeMap<String, Vec<Arc<NodeClaim>>> = BTreeMap::new();
     for claim in store.claims().values() {
-        let Some(id) = note(claim, DECISION).filter(|_| note(claim, REPLACES).is_some()) else { continue };
-        groups.entry(id).or_insert_with(|| Group { id, claims: Vec::new() }).claims.push(claim);
+        let Some(id) = note(&claim, DECISION).filter(|_| note(&claim, REPLACES).is_some()) else { continue };
+        groups.entry(id.to_owned()).or_default().push(claim);
     }
-    groups.into_values().collect()
+    groups.into_iter().map(|(id, claims)| Group { id, claims }).collect()
 }
 
 /// What is left of a command. Nothing when its claims are gone or going.
-fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stage)> {
+fn command(store: &Store, group: &Group) -> Option<(TickId, Disruption, Stage)> {
     let first = group.claims.first()?;
     let names = note(first, REPLACES)?.split(',').map(NodeName::from);
     let present = names.filter_map(|name| Some((store.claim(&name)?, name)));
-    let staying: Vec<(&NodeClaim, NodeName)> = present
-        .filter(|(claim, _)| claim.metadata.deletion_timestamp.is_none())
-        .map(|(claim, name)| (&**claim, name))
-        .collect();
+    let staying: Vec<(Arc<NodeClaim>, NodeName)> =
+        present.filter(|(claim, _)| claim.metadata.deletion_timestamp.is_none()).collect();
     let reasons: Vec<&str> = staying.iter().filter_map(|(claim, _)| Some(&*disruption_reason(claim)?.reason)).collect();
     let alive = || group.claims.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none());
     if staying.is_empty() || (reasons.is_empty() && alive().next().is_none()) {
@@ -100,13 +99,13 @@ fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stag
     }
     let Some(reason) = reasons.first().copied() else {
         // Somebody has opened its nodes. Its replacements are nodes like others, and need not say any more what they were for.
-        return Some((TickId::of(group.id), nothing(), Stage::TakenBack { unused: Vec::new() }));
+        return Some((TickId::of(&group.id), nothing(), Stage::TakenBack { unused: Vec::new() }));
     };
     let leaving: Vec<Leaver> = staying.iter().filter_map(|(claim, name)| leaver(store, claim, name)).collect();
     let replacements: Vec<Expected> = alive()
         .map(|claim| Expected { claim: NodeName::from(claim.name_any()), has_come: is_initialized(claim) })
         .collect();
-    let planned = group.claims.iter().map(|claim| PlannedClaim::bare(PoolName::from(pool_of(*claim))));
+    let planned = group.claims.iter().map(|claim| PlannedClaim::bare(PoolName::from(pool_of(&**claim))));
     let is_static = leaving.iter().any(|leaver| store.pools().get(&leaver.pool).is_some_and(|pool| pool.is_static()));
     let method = match reason {
         "Drifted" if is_static => Method::StaticDrift,
@@ -124,7 +123,7 @@ fn command(store: &Store, group: &Group<'_>) -> Option<(TickId, Disruption, Stag
     } else {
         Stage::TakenBack { unused: replacements.into_iter().map(|expected| expected.claim).collect() }
     };
-    Some((TickId::of(group.id), what, stage))
+    Some((TickId::of(&group.id), what, stage))
 }
 
 fn nothing() -> Disruption {

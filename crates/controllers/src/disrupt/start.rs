@@ -40,6 +40,7 @@ pub(super) async fn start(ctx: &Ctx, command: &Command) -> Result<(Disruption, B
         ctx.store().begin_replacing(&leaver.claim, ctx.now().plus(MARKED));
     }
     let replacements = make_replacements(ctx, command, &what).await?;
+    promise(ctx, &what, &replacements);
     mark(ctx, &what);
     nominate(ctx, &what);
     let replacements = replacements.into_iter().map(|claim| Expected { claim, has_come: false }).collect();
@@ -186,6 +187,17 @@ pub(super) fn mark(ctx: &Ctx, what: &Disruption) {
         }
         store.mark_for_deletion(what.claims(), until, now)
     });
+}
+
+/// The provisioner places the pods of nodes that leave before they go. It counts on the replacements that were planned for them, or
+/// it would buy a machine for whoever finds his place taken.
+fn promise(ctx: &Ctx, what: &Disruption, replacements: &[NodeName]) {
+    let mut store = ctx.store();
+    for (pod, target) in &what.moves {
+        if let Target::Claim(number) = target {
+            replacements.get(*number).into_iter().for_each(|place| store.promise(pod, place));
+        }
+    }
 }
 
 /// Nodes that are there and will take pods are left alone, and the pods hear of it.

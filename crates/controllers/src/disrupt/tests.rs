@@ -6,6 +6,7 @@ mod ending;
 mod looking;
 mod resuming;
 mod second_look;
+mod stopping;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -40,7 +40,7 @@ impl Controller for PodEvents {
     }
 
     async fn tick(&self, ctx: &Ctx, node: &NodeName, _id: &TickId) -> Result<Next, ControllerError> {
-        let Some(claim) = ctx.store().claim_of_node(node).cloned() else { return Ok(Next::OnChange) };
+        let Some(claim) = ctx.store().claim_of_node(node) else { return Ok(Next::OnChange) };
         let is_noted = last_pod_event(&claim).is_some_and(|last| is_one_event(last, ctx.now()));
         if is_noted || !is_settled(&claim) {
             return Ok(Next::OnChange);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::drain::Refusal;
 use k8s_openapi::api::core::v1::Pod as WirePod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -14,13 +15,6 @@ use crate::disrupted::disruption_reason;
 use crate::error::{ControllerError, Doing};
 use crate::events;
 use crate::metrics::{DrainReason, EvictionCode};
-
-/// Why the API server does not let a pod go now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    Budget,
-    SeveralBudgets,
-}
 
 /// Asks for an eviction. Gone, or another pod by now, counts as done.
 pub(super) async fn evict(ctx: &Ctx, guest: &Guest, entry: &Entry) -> Result<Result<(), Refusal>, ControllerError> {
@@ -84,7 +78,7 @@ pub(super) fn tell(ctx: &Ctx, guest: &Guest, entry: &Entry, refusal: Refusal) {
         Refusal::Budget => "evicting pod violates a PDB",
         Refusal::SeveralBudgets => "eviction does not support multiple PDBs",
     };
-    let node = ctx.store().node(&entry.node).cloned();
+    let node = ctx.store().node(&entry.node);
     if let Some(node) = node {
         ctx.recorder.publish(events::failed_draining(&node, &format!("{what} (Pod={})", guest.pod.name)));
     }
@@ -96,7 +90,7 @@ fn reason_of(ctx: &Ctx, entry: &Entry) -> String {
     let machine = store.machines().get(&entry.node);
     let claim = machine.and_then(|machine| machine.claim.as_ref()).and_then(|name| store.claim(name));
     let Some(claim) = claim else { return String::new() };
-    let reason = disruption_reason(claim).map(|condition| condition.reason.clone());
+    let reason = disruption_reason(&claim).map(|condition| condition.reason.clone());
     reason.unwrap_or_else(|| "Forceful Termination".to_owned())
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cluster::Duty;
-use engine::drain::{Attempt, Order, next_attempt, overdue_at};
+use engine::drain::{Attempt, Order, Refusal, next_attempt, overdue_at};
 use model::drain::Guest;
 use model::ids::NodeName;
 use model::pod::DoNotDisrupt;
@@ -31,6 +31,8 @@ pub(super) struct Entry {
     /// When the node's drain must be over.
     pub(super) deadline: Option<Instant>,
     refusals: u32,
+    /// What the API server said when it was last asked.
+    refusal: Option<Refusal>,
 }
 
 impl Evictions {
@@ -38,7 +40,7 @@ impl Evictions {
     pub(crate) fn add(&self, order: &Order, node: &NodeName, deadline: Option<Instant>) -> bool {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(order) else {
-            entries.insert(order.clone(), Entry { node: node.clone(), deadline, refusals: 0 });
+            entries.insert(order.clone(), Entry { node: node.clone(), deadline, refusals: 0, refusal: None });
             return true;
         };
         let before = entry.deadline;
@@ -55,11 +57,20 @@ impl Evictions {
     }
 
     /// Counts one more refusal, and says which it is.
-    fn refused(&self, order: &Order) -> u32 {
+    fn refused(&self, order: &Order, refusal: Refusal) -> u32 {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(order) else { return 1 };
         entry.refusals = entry.refusals.saturating_add(1);
+        entry.refusal = Some(refusal);
         entry.refusals
+    }
+
+    /// Those of these pods that the API server did not let go when it was last asked.
+    pub(super) fn refusals(&self, guests: &[Guest]) -> BTreeMap<Order, Refusal> {
+        let entries = self.lock();
+        let order = |guest: &Guest| Order { pod: guest.pod.name.clone(), uid: guest.pod.uid.clone() };
+        let refused = guests.iter().map(order).filter_map(|order| Some((entries.get(&order)?.refusal?, order)));
+        refused.map(|(refusal, order)| (order, refusal)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Order, Entry>> {
@@ -92,7 +103,7 @@ impl EvictionQueue {
             }
             Err(refusal) => {
                 evict::tell(ctx, guest, entry, refusal);
-                let delay = BACKOFF.delay(self.evictions.refused(order), &ctx.rng);
+                let delay = BACKOFF.delay(self.evictions.refused(order, refusal), &ctx.rng);
                 // At the deadline nobody is asked any more, and then it is not put off.
                 let left = overdue_at(guest, entry.deadline).map(|moment| moment.since(ctx.now()));
                 Ok(Next::After(left.map_or(delay, |left| left.min(delay))))

@@ -52,6 +52,14 @@ pub fn pool_blocked(pool: &NodePool, reason: Reason) -> Note {
     note(pool.object_ref(&()), "DisruptionBlocked", message, &[&reason.to_string()]).dedupe_for(MINUTE)
 }
 
+/// Nodes that are not ready count as going, and nobody would see why no other one goes. The reference is silent about it.
+pub fn pool_used_up(pool: &NodePool, reason: Reason, unready: u32) -> Note {
+    let message = format!(
+        "The budget for disruption reason {reason} is used up; {unready} node(s) that are not ready count as going"
+    );
+    note(pool.object_ref(&()), "DisruptionBlocked", message, &[&reason.to_string(), "unready"]).dedupe_for(MINUTE)
+}
+
 pub fn launching(replacement: &NodeClaim, reason: Reason) -> Note {
     let reason = reason.to_string();
     note(replacement.object_ref(&()), "DisruptionLaunching", format!("Launching NodeClaim: {reason}"), &[&reason])

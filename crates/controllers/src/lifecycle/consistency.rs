@@ -15,7 +15,9 @@ pub(super) fn check(ctx: &Ctx, desk: &mut Desk, memory: &Memory) -> Done {
     memory.note_check(&desk.claim, ctx.now());
     let issues: Vec<String> = shortfalls(&desk.life()).iter().map(|short| text(desk, short)).collect();
     if issues.is_empty() {
-        desk.conditions(ctx, |all| all.set_true(CONSISTENT));
+        if !desk.says(CONSISTENT) {
+            desk.conditions(ctx, |all| all.set_true(CONSISTENT));
+        }
         return Done::Onward;
     }
     for issue in &issues {
@@ -28,10 +30,10 @@ pub(super) fn check(ctx: &Ctx, desk: &mut Desk, memory: &Memory) -> Done {
 }
 
 /// The amounts stand there as both sides spell them.
-fn text(desk: &mut Desk, short: &Shortfall) -> String {
+fn text(desk: &Desk, short: &Shortfall) -> String {
     let resource = short.resource.name();
     let expected = desk.claim.status.as_ref().and_then(|status| status.capacity.get(resource)).map(ToString::to_string);
-    let found = desk.nodes_mut().next().and_then(|node| {
+    let found = desk.nodes().next().and_then(|node| {
         let capacity = node.status.as_ref()?.capacity.as_ref()?;
         capacity.get(resource).map(|quantity| quantity.0.clone())
     });

@@ -8,6 +8,7 @@ use api::labels::TERMINATION_FINALIZER;
 use cluster::lower::claim;
 use engine::lifecycle::Said;
 use k8s_openapi::api::core::v1::Node;
+use model::alike::Common;
 use model::claim::{ClaimLife, Status};
 use model::ids::NodeName;
 
@@ -22,7 +23,8 @@ pub(super) const INITIALIZED: &str = "Initialized";
 pub(super) struct Desk {
     name: NodeName,
     stored: Arc<NodeClaim>,
-    pub(super) claim: NodeClaim,
+    /// The same as long as nobody changes it: most looks end without a change.
+    pub(super) claim: Common<NodeClaim>,
     nodes: Vec<Sheet>,
     /// What has come about and is told once it is written: a conflict lets the same step be taken again.
     announcements: Vec<Announcement>,
@@ -48,17 +50,17 @@ pub(super) enum About {
 /// One Node.
 struct Sheet {
     stored: Arc<Node>,
-    wanted: Node,
+    wanted: Common<Node>,
 }
 
 impl Desk {
     /// `None` when there is no such claim of ours.
     pub(super) fn open(ctx: &Ctx, name: &NodeName) -> Option<Self> {
         let store = ctx.store();
-        let stored = store.claim(name)?.clone();
+        let stored = store.claim(name)?;
         let id = stored.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
         let nodes = store.nodes_with_id(id).filter_map(|name| store.node(name)).map(Sheet::of).collect();
-        let claim = NodeClaim::clone(&stored);
+        let claim = stored.clone().into();
         let (announcements, is_abandoned) = (Vec::new(), false);
         Some(Self { name: name.clone(), claim, stored, nodes, announcements, is_abandoned })
     }
@@ -80,7 +82,7 @@ impl Desk {
     }
 
     pub(super) fn life(&self) -> ClaimLife {
-        claim::life(&self.claim, self.nodes.iter().map(|sheet| &sheet.wanted)).value
+        claim::life(&self.claim, self.nodes.iter().map(|sheet| &*sheet.wanted)).value
     }
 
     /// The claim as it is written; nothing once it was given up.
@@ -96,7 +98,7 @@ impl Desk {
     /// A Node as it shall be.
     pub(super) fn node_mut(&mut self, name: &NodeName) -> Option<&mut Node> {
         let is_it = |sheet: &&mut Sheet| sheet.stored.metadata.name.as_deref() == Some(name.as_str());
-        self.nodes.iter_mut().find(is_it).map(|sheet| &mut sheet.wanted)
+        self.nodes.iter_mut().find(is_it).map(|sheet| &mut *sheet.wanted)
     }
 
     /// A Node as it is.
@@ -105,15 +107,26 @@ impl Desk {
         self.nodes.iter().find(is_it).map(|sheet| &sheet.stored)
     }
 
-    pub(super) fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
-        self.nodes.iter_mut().map(|sheet| &mut sheet.wanted)
+    /// Nodes as they shall be.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().map(|sheet| &*sheet.wanted)
     }
 
     /// Reads and sets conditions, by the rules that sum them up.
     pub(super) fn conditions<T>(&mut self, ctx: &Ctx, use_them: impl FnOnce(&mut Conditions<'_>) -> T) -> T {
-        let NodeClaim { metadata, status, .. } = &mut self.claim;
+        let NodeClaim { metadata, status, .. } = &mut *self.claim;
         let list = &mut status.get_or_insert_default().conditions;
         use_them(&mut Conditions::open(ConditionTypes::NODE_CLAIM, metadata, list, ctx.timestamp()))
+    }
+
+    /// Whether the claim says so already, of its present generation.
+    pub(super) fn says(&self, type_: &str) -> bool {
+        let conditions = self.claim.status.iter().flat_map(|status| &status.conditions);
+        conditions.into_iter().any(|found| found.type_ == type_ && found.is_true() && self.is_of_now(found))
+    }
+
+    fn is_of_now(&self, condition: &Condition) -> bool {
+        condition.observed_generation == self.claim.metadata.generation
     }
 
     pub(super) fn say(&mut self, ctx: &Ctx, said: &Said) {
@@ -127,6 +140,10 @@ impl Desk {
 
     /// Verdicts stand when the object has a new generation, as it has when its end is asked for; they are only seen anew.
     pub(super) fn follow_generation(&mut self, ctx: &Ctx) {
+        let known = self.claim.status.as_ref().map(|status| &*status.conditions).unwrap_or_default();
+        if !known.is_empty() && known.iter().all(|condition| self.is_of_now(condition)) {
+            return;
+        }
         self.conditions(ctx, |conditions| {
             for type_ in [LAUNCHED, REGISTERED, INITIALIZED] {
                 let verdict = conditions.get(type_).filter(|found| found.status != ConditionStatus::Unknown).cloned();
@@ -156,9 +173,10 @@ impl Desk {
             self.take_back(ctx);
         }
         self.reach_failpoints();
-        let written = write::claim(ctx, &self.stored, &self.claim).await?;
-        self.stored = Arc::new(written);
-        self.claim = NodeClaim::clone(&self.stored);
+        if !self.claim.is(&self.stored) {
+            self.stored = Arc::new(write::claim(ctx, &self.stored, &self.claim).await?);
+            self.claim = self.stored.clone().into();
+        }
         for announcement in std::mem::take(&mut self.announcements) {
             (announcement.tell)(ctx, &self.stored);
         }
@@ -166,10 +184,9 @@ impl Desk {
     }
 
     async fn write_nodes(&mut self, ctx: &Ctx) -> Result<(), ControllerError> {
-        for sheet in &mut self.nodes {
-            let written = write::node(ctx, &sheet.stored, &sheet.wanted).await?;
-            sheet.stored = Arc::new(written);
-            sheet.wanted = Node::clone(&sheet.stored);
+        for sheet in self.nodes.iter_mut().filter(|sheet| !sheet.wanted.is(&sheet.stored)) {
+            sheet.stored = Arc::new(write::node(ctx, &sheet.stored, &sheet.wanted).await?);
+            sheet.wanted = sheet.stored.clone().into();
         }
         Ok(())
     }
@@ -210,14 +227,14 @@ impl Desk {
 
     /// The claim is given up or gone, and there is nothing left to write.
     pub(super) fn abandon(&mut self) {
-        self.claim = NodeClaim::clone(&self.stored);
+        self.claim = self.stored.clone().into();
         self.nodes.clear();
         self.is_abandoned = true;
     }
 }
 
 impl Sheet {
-    fn of(node: &Arc<Node>) -> Self {
-        Self { stored: node.clone(), wanted: Node::clone(node) }
+    fn of(node: Arc<Node>) -> Self {
+        Self { stored: node.clone(), wanted: node.into() }
     }
 }

@@ -12,7 +12,7 @@ use crate::{disrupted, write};
 
 pub(super) async fn expire(ctx: &Ctx, desk: &mut Desk) -> Result<Done, ControllerError> {
     let pods = pods_to_move(ctx, &desk.claim);
-    write::delete(ctx, &desk.claim).await?;
+    write::delete(ctx, &*desk.claim).await?;
     disrupted::count_claim(ctx, &desk.claim, DisruptedReason::Expired);
     disrupted::count_pods(ctx, &desk.claim, DisruptedReason::Expired, pods);
     tracing::debug!(NodeClaim = %desk.name(), pods, "deleting expired nodeclaim");

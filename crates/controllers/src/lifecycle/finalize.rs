@@ -77,7 +77,7 @@ pub(super) async fn terminate(ctx: &Ctx, desk: &mut Desk, memory: &Memory) -> Re
                 asked.map(|found| instant(found.last_transition_time.0))
             });
             let took = asked_at.map_or(Duration::ZERO, |asked_at| ctx.now().since(asked_at));
-            let labels = ByPool { nodepool: pool_of(&desk.claim) };
+            let labels = ByPool { nodepool: pool_of(&*desk.claim) };
             let durations = &ctx.metrics.claims_instance_termination_duration;
             durations.get_or_create(&labels).observe(took.as_secs_f64());
             memory.note_gone(&desk.claim);
@@ -93,7 +93,7 @@ pub(super) async fn release(ctx: &Ctx, desk: &mut Desk, memory: &Memory) -> Resu
     desk.claim.status = desk.stored_status();
     desk.write(ctx).await?;
     memory.forget(desk.name());
-    let claim = &desk.claim;
+    let claim = &*desk.claim;
     tracing::info!(NodeClaim = %desk.name(), "provider-id" = desk.provider_id(), "deleted nodeclaim");
     let deleted = claim.metadata.deletion_timestamp.as_ref().map(|time| instant(time.0));
     let took = deleted.map_or(Duration::ZERO, |deleted| ctx.now().since(deleted));

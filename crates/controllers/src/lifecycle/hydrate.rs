@@ -2,6 +2,7 @@
 
 use api::labels::node_class_label;
 use kube::ResourceExt;
+use model::ids::NodeName;
 
 use super::desk::Desk;
 
@@ -13,8 +14,10 @@ pub(super) fn hydrate(desk: &mut Desk) {
     }
     // A Node that is not registered yet gets all of the claim's labels when it is.
     let is_ours = desk.life().registered.is_true();
-    for node in desk.nodes_mut().filter(|_| is_ours) {
-        if node.labels().get(&key) != Some(&value) {
+    let lacking = desk.nodes().filter(|node| is_ours && node.labels().get(&key) != Some(&value));
+    let lacking: Vec<NodeName> = lacking.map(|node| node.name_any().into()).collect();
+    for node in lacking.iter() {
+        if let Some(node) = desk.node_mut(node) {
             node.labels_mut().insert(key.clone(), value.clone());
         }
     }

@@ -76,7 +76,7 @@ async fn give_up(ctx: &Ctx, desk: &mut Desk, error: &ProviderError) -> Result<Do
             DisruptedReason::InsufficientCapacity
         }
     };
-    write::delete(ctx, &desk.claim).await?;
+    write::delete(ctx, &*desk.claim).await?;
     disrupted::count_claim(ctx, &desk.claim, reason);
     desk.abandon();
     Ok(Done::Wait(Next::OnChange))

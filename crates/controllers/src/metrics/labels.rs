@@ -72,6 +72,8 @@ words! {
         NodeClassNotReady = "nodeclass_not_ready",
         LaunchTimeout = "launch_timeout",
         RegistrationTimeout = "registration_timeout",
+        /// Its node registered and did not become ready for pods. The reference waits for ever.
+        InitializationTimeout = "initialization_timeout",
         /// The cloud takes its machine away.
         SpotInterrupted = "spot_interrupted",
         RebalanceRecommendation = "rebalance_recommendation",

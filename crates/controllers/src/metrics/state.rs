@@ -3,6 +3,7 @@
 //! Nothing is kept between two scrapes, so a series ends with its object, and a cluster that nobody looks at costs nothing.
 
 mod conditions;
+mod draining;
 mod nodes;
 mod pods;
 mod pools;
@@ -77,6 +78,7 @@ fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
     gauges.extend(pods::gauges(store, now));
     gauges.extend(pools::gauges(store));
     gauges.extend(conditions::gauges(store, now));
+    gauges.extend(draining::gauges(store, now));
     gauges
 }
 
@@ -99,6 +101,11 @@ fn about_us(store: &Store, now: Instant) -> Vec<Gauge> {
             f64::from(u8::from(store.is_synced())),
         ),
         single("karpenter_cluster_state_unsynced_time_seconds", "For how long something has been missing.", unsynced),
+        single(
+            "dovetail_disruption_stopped",
+            "Whether an annotation has stopped voluntary disruption in the whole cluster.",
+            f64::from(u8::from(store.disruption_stopped().is_some())),
+        ),
     ]
 }
 

@@ -66,7 +66,7 @@ fn every_metric_has_one_name_and_a_sentence() {
 /// The page for people, from what the process itself knows.
 fn page() -> String {
     let mut text = "# Metrics\n\nWhat `/metrics` tells. Names, kinds and labels are the reference's, so its dashboards and alerts work; where we differ is \
-                    in\ndecision 0040. A test writes this page: run it with `DOVETAIL_BLESS=1` to renew it.\n\n\
+                    in\ndecision 0040. What begins with `dovetail_` is our own. A test writes this page: run it with `DOVETAIL_BLESS=1` to renew it.\n\n\
                     | name | kind | labels | meaning |\n|---|---|---|---|\n"
         .to_owned();
     for Entry { name, kind, labels, help } in Metrics::default().entries() {

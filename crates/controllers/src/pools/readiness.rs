@@ -1,11 +1,8 @@
 //! A pool is as ready as the NodeClass that it names.
 
-use std::sync::Arc;
-
 use api::NodePool;
 use api::conditions::ConditionStatus;
 use cluster::store::NodeClass;
-use cluster::{Kind, Store};
 
 /// What a condition is set to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,17 +16,6 @@ impl Setting {
     fn refusing(reason: &str, message: String) -> Self {
         Self { status: ConditionStatus::False, reason: reason.to_owned(), message }
     }
-}
-
-/// The kind of the class that a pool names.
-pub(super) fn class_kind(pool: &NodePool) -> Option<Kind> {
-    let named = &pool.spec.template.spec.node_class_ref;
-    Kind::ALL.iter().copied().find(|kind| kind.as_str() == named.kind)
-}
-
-/// The class that a pool names, if it is there.
-pub(crate) fn class_of(store: &Store, pool: &NodePool) -> Option<Arc<NodeClass>> {
-    store.node_class(class_kind(pool)?, &pool.spec.template.spec.node_class_ref.name).cloned()
 }
 
 /// What `NodeClassReady` says of a class.

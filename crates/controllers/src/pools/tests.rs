@@ -378,6 +378,38 @@ mod ticks {
         assert_eq!(stamp("NodeClaim", "other"), ("v3".to_owned(), "1".to_owned()), "another pool's");
     }
 
+    // Spec 02, flaw 30: there a template that is changed while nobody looks, across a new version, is taken for the old one.
+    #[tokio::test(start_paused = true)]
+    async fn a_template_that_changed_before_it_was_stamped_again_shows_on_its_claims() {
+        let world = World::new();
+        world.put(node_class("default"));
+        let tainted = json!({"spec": {"template": {"spec": {"taints": [{"key": "new", "effect": "NoSchedule"}]}}}});
+        world.put(merged(merged(node_pool("a"), stamped("v3", "1")), tainted));
+        world.put(merged(claim("old", "a", "1"), stamped("v3", "1")));
+        let taints = json!({"spec": {"taints": [{"key": "new", "effect": "NoSchedule"}]}});
+        world.put(merged(merged(claim("new", "a", "1"), stamped("v3", "1")), taints.clone()));
+        // Whoever was here before had stamped the pool, and had no time to mark this one, which shows nothing.
+        world.put(merged(merged(claim("unmarked", "a", "1"), stamped("v3", "0")), taints));
+        tick(&world, &Pools::default()).await;
+        let hash = |kind: &str, name: &str| {
+            let annotations = world.server.get(kind, name).unwrap()["metadata"]["annotations"].clone();
+            assert_eq!(annotations["karpenter.sh/nodepool-hash-version"], api::hash::NODE_POOL_HASH_VERSION);
+            annotations["karpenter.sh/nodepool-hash"].clone()
+        };
+        let current = hash("NodePool", "a");
+        assert_eq!(hash("NodeClaim", "new"), current);
+        assert_ne!(hash("NodeClaim", "old"), current, "so that it shows as drifted");
+        assert_eq!(hash("NodeClaim", "unmarked"), json!("0"));
+        // It has the hash of what it was made from, so it has not drifted from a pool that is what it was.
+        let before = hash("NodeClaim", "old");
+        world.put(merged(
+            world.server.get("NodePool", "a").unwrap(),
+            json!({"spec": {"template": {"spec": {"taints": []}}}}),
+        ));
+        tick(&world, &Pools::default()).await;
+        assert_eq!(hash("NodePool", "a"), before);
+    }
+
     // 01/API-25, 02/NP2
     #[tokio::test(start_paused = true)]
     async fn with_equal_versions_a_changed_template_stamps_the_pool_alone() {

@@ -101,7 +101,7 @@ fn place(ctx: &Ctx, look: &Look, plan: &Plan, names: &[Option<NodeName>]) {
             let mut store = ctx.store();
             let took = store.nominate(name, place, now);
             let claim = store.machines().get(place).and_then(|machine| machine.claim.clone());
-            (took, claim, store.node(place).is_some())
+            (took, claim, store.nodes().contains(place))
         };
         if let Some(took) = took {
             ctx.metrics.pods_scheduling_decision_duration.observe(took.as_secs_f64());

@@ -366,7 +366,7 @@ async fn room_is_bought_for_buffers_and_nobody_is_told_of_their_pods() {
         let spec = json!({"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]});
         let spec = serde_json::from_value(json!({"spec": spec})).unwrap();
         let template = cluster::store::Template { spec, source: cluster::lower::buffer::Source::PodTemplate };
-        world.ctx.tell(|store, _| store.resolve_buffer(&PodName::new("shop", name), Some(template)));
+        world.ctx.tell(|store, now| store.resolve_buffer(&PodName::new("shop", name), Some(template), now));
     }
     assert_eq!(world.ctx.store().batch(world.ctx.now()).buffered.len(), 4);
     pass(&world).await;

@@ -82,12 +82,18 @@ flags! {
         /// What minValues of pools are worth: Strict or BestEffort [default: Strict].
         #[arg(value_name = "POLICY")]
         min_values_policy: String,
+        /// What a node is taken to cost beyond its machine, in dollars per hour; more of it makes fewer, larger nodes [default: 0.002].
+        #[arg(value_name = "DOLLARS", allow_negative_numbers = true)]
+        node_fee: String,
         /// Within this time the saving of a consolidation must have paid for what it disturbs [default: 24h].
         #[arg(value_name = "DURATION")]
         consolidation_payback: api::Duration,
-        /// A pod that was moved is not moved again for so long in order to save money [default: 5m].
+        /// A pod that was moved is not moved again for so long in order to save money [default: 30s].
         #[arg(value_name = "DURATION")]
         pod_move_cooldown: api::Duration,
+        /// A node that has registered and is not initialized after so long is replaced; 0s waits for ever [default: 1h].
+        #[arg(value_name = "DURATION")]
+        initialization_timeout: api::Duration,
         /// Features to switch on or off, such as NodeRepair=true,ReservedCapacity=false.
         #[arg(value_name = "LIST")]
         feature_gates: String,

@@ -4,6 +4,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::*;
+use crate::testing::World;
 
 #[derive(Parser)]
 struct Program {
@@ -49,7 +50,8 @@ fn the_defaults_are_the_references() {
         batch_idle: Duration::from_secs(1),
         policy: SchedulingPolicy::default(),
         consolidation_payback: Duration::from_secs(86_400),
-        pod_move_cooldown: Duration::from_secs(300),
+        pod_move_cooldown: Duration::from_secs(30),
+        initialization_timeout: Some(Duration::from_secs(3600)),
         gates: Gates {
             node_repair: false,
             reserved_capacity: true,
@@ -83,8 +85,10 @@ fn every_flag_has_its_variable_and_wins_over_it() {
         ("batch-idle-duration", "500ms", "2s"),
         ("preference-policy", "Ignore", "Respect"),
         ("min-values-policy", "BestEffort", "Strict"),
+        ("node-fee", "0.01", "0"),
         ("consolidation-payback", "1h", "0s"),
         ("pod-move-cooldown", "10m", "0s"),
+        ("initialization-timeout", "10m", "0s"),
         ("feature-gates", "NodeRepair=true", "NodeOverlay=true"),
         ("disable-leader-election", "true", "false"),
         ("disable-controller-warmup", "false", "true"),
@@ -106,6 +110,7 @@ fn flags_variables_and_defaults_join() {
     let mixed = settings(&["--metrics-port", "1"], &[("HEALTH_PROBE_PORT", "2"), ("BATCH_MAX_DURATION", "2s")]);
     assert_eq!((mixed.metrics_port, mixed.health_probe_port, mixed.kube_client.burst), (1, 2, 300));
     assert_eq!(mixed.nomination(), Duration::from_secs(10), "never less than ten seconds");
+    assert_eq!(settings(&["--initialization-timeout=0s"], &[]).initialization_timeout, None, "nobody minds");
 }
 
 // 02/OP1
@@ -154,6 +159,39 @@ fn what_cannot_be_meant_ends_the_start_with_flag_variable_and_remedy() {
     check_refused(&["--leader-election-name="], &[], "name a Lease");
     check_refused(&["--metrics-port=none"], &[], "invalid value 'none' for '--metrics-port <PORT>'");
     check_refused(&["--batch-max-duration=10"], &[], "is not a duration: write a number and a unit");
+}
+
+#[test]
+fn the_fee_of_a_node_is_read_to_the_last_digit() {
+    let read = |text: &str| settings(&["--node-fee", text], &[]).policy.node_fee.pico();
+    for (text, pico) in [
+        ("0.002", 2_000_000_000),
+        ("0", 0),
+        (" 0.3 ", 300_000_000_000),
+        ("0.000000000001", 1),
+        ("99.999999999999", 99_999_999_999_999),
+        ("100", 100_000_000_000_000),
+    ] {
+        assert_eq!(read(text), pico, "{text}");
+    }
+    assert_eq!(Settings::default().policy.node_fee.pico(), 2_000_000_000, "a fifth of a cent");
+}
+
+#[test]
+fn a_fee_that_no_node_can_have_is_refused_with_flag_variable_and_remedy() {
+    for text in ["-0.002", "NaN", "inf", "100.01", "2000000000", "$0.002", "0,002", "2m", ""] {
+        let expected =
+            format!("--node-fee (or NODE_FEE) is {text:?}; use dollars per hour from 0 to 100, such as 0.002");
+        check_refused(&["--node-fee", text], &[], &expected);
+        check_refused(&[], &[("NODE_FEE", text)], &expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fee_of_a_node_is_part_of_what_plans_depend_on() {
+    let world = World::with(settings(&["--node-fee=0.25"], &[]));
+    let snapshot = world.ctx.store().snapshot(world.ctx.now());
+    assert_eq!(snapshot.policy.node_fee, Price::from_dollars(0.25).unwrap());
 }
 
 // 02/OP1

@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::NodeClaim;
-use cluster::{Duty, Store};
+use cluster::Store;
 use engine::statics::{Candidate, leavers, surplus};
 use futures::{StreamExt, stream};
 use model::ids::{NodeName, PoolName};
 use model::pod::Life;
 use runtime::Next;
 
-use super::{WORKERS, look, static_pools};
-use crate::controller::{About, Controller, TickId};
+use super::{Keeper, look};
+use crate::controller::TickId;
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
-use crate::settings::Settings;
 use crate::write;
 
 const AGAIN: Duration = Duration::from_secs(60);
@@ -23,26 +22,10 @@ const AT_ONCE: usize = 20;
 
 pub(crate) struct StaticDown;
 
-impl Controller for StaticDown {
-    type Key = PoolName;
+impl Keeper for StaticDown {
     const NAME: &'static str = "static.deprovisioning";
-    const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodePool" });
-    // A node whose pods were not listed yet would look empty.
-    const NEEDS_ALL_LISTED: bool = true;
 
-    fn wakes_for(call: &Duty) -> Option<PoolName> {
-        call.pool()
-    }
-
-    fn first_keys(&self, store: &Store) -> Vec<PoolName> {
-        static_pools(store)
-    }
-
-    fn workers(_settings: &Settings) -> usize {
-        WORKERS
-    }
-
-    async fn tick(&self, ctx: &Ctx, name: &PoolName, _id: &TickId) -> Result<Next, ControllerError> {
+    async fn keep(ctx: &Ctx, name: &PoolName, _id: &TickId) -> Result<Next, ControllerError> {
         let now = ctx.now();
         let (leavers, census) = {
             let store = ctx.store();
@@ -51,7 +34,7 @@ impl Controller for StaticDown {
             let candidates = look.claims.active.iter().filter(|_| count > 0);
             let candidates: Vec<Candidate> = candidates.filter_map(|claim| candidate(&store, claim)).collect();
             let leavers = leavers(&candidates, count, now);
-            let claims: Vec<Arc<NodeClaim>> = leavers.iter().filter_map(|name| store.claim(name)).cloned().collect();
+            let claims: Vec<Arc<NodeClaim>> = leavers.iter().filter_map(|name| store.claim(name)).collect();
             (claims, look.census)
         };
         if leavers.is_empty() {

@@ -1,11 +1,9 @@
 use std::time::Duration;
 
-use model::ids::{NodeName, PoolName};
-use runtime::Next;
+use model::ids::NodeName;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controller::Controller;
 use crate::settings::{Gates, Settings};
 use crate::testing::{Trouble, World, merged, node_class, node_pool, pod_on};
 

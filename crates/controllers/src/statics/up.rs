@@ -3,20 +3,18 @@
 use std::time::Duration;
 
 use api::NodeClaim;
-use cluster::{Duty, Store};
 use engine::statics::missing;
 use futures::{StreamExt, stream};
 use model::ids::PoolName;
 use model::pool::PoolState;
 use runtime::Next;
 
-use super::{Look, WORKERS, look, static_pools};
+use super::{Keeper, Look, look};
 use crate::claims;
-use crate::controller::{About, Controller, TickId};
+use crate::controller::TickId;
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
 use crate::metrics::CreateReason;
-use crate::settings::Settings;
 
 /// Every change of a pool or of one of its machines wakes it; this is for what nobody tells us of.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -25,26 +23,10 @@ const AT_ONCE: usize = 100;
 
 pub(crate) struct StaticUp;
 
-impl Controller for StaticUp {
-    type Key = PoolName;
+impl Keeper for StaticUp {
     const NAME: &'static str = "static.provisioning";
-    const ABOUT: Option<About> = Some(About { group: "karpenter.sh", kind: "NodePool" });
-    // Claims that were not listed yet would be made a second time.
-    const NEEDS_ALL_LISTED: bool = true;
 
-    fn wakes_for(call: &Duty) -> Option<PoolName> {
-        call.pool()
-    }
-
-    fn first_keys(&self, store: &Store) -> Vec<PoolName> {
-        static_pools(store)
-    }
-
-    fn workers(_settings: &Settings) -> usize {
-        WORKERS
-    }
-
-    async fn tick(&self, ctx: &Ctx, name: &PoolName, id: &TickId) -> Result<Next, ControllerError> {
+    async fn keep(ctx: &Ctx, name: &PoolName, id: &TickId) -> Result<Next, ControllerError> {
         let Some((look, places)) = reserve(ctx, name) else { return Ok(Next::OnChange) };
         let wanted = missing(look.census);
         if wanted == 0 {

@@ -142,6 +142,42 @@ async fn nodes_count_as_leaving_only_when_their_replacements_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_is_let_go_before_all_that_were_decided_with_it_are_closed() {
+    let stage = Stage::with(&["a", "b"]).await;
+    let [first, second] = ["a", "b"].map(|node| stage.ripe(command(Method::Emptiness, &[node], 0)));
+    assert_eq!(stage.tick(first).await, Next::After(Duration::from_millis(100)));
+    assert!(stage.is_tainted("a") && !stage.is_deleted("a"), "its pods might go to the other one");
+    assert_eq!(stage.tick(second).await, Next::OnChange);
+    assert!(stage.is_deleted("b"));
+    assert_eq!(stage.tick(first).await, Next::OnChange);
+    assert!(stage.is_deleted("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_never_begins_does_not_hold_the_others_up_for_long() {
+    let stage = Stage::with(&["a", "b"]).await;
+    let [first, _stuck] = ["a", "b"].map(|node| stage.ripe(command(Method::Emptiness, &[node], 0)));
+    assert_eq!(stage.tick(first).await, Next::After(Duration::from_millis(100)));
+    pass(10).await;
+    assert_eq!(stage.tick(first).await, Next::OnChange);
+    assert!(stage.is_deleted("a") && !stage.is_deleted("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_promised_the_places_that_the_command_has_planned() {
+    let stage = Stage::with(&["a", "b"]).await;
+    let mut what = command(Method::SingleConsolidation, &["a"], 1);
+    stage.host("a", "web", &mut what);
+    stage.host("a", "worker", &mut what);
+    let (web, worker) = (PodName::new("shop", "web"), PodName::new("shop", "worker"));
+    what.moves = vec![(web.clone(), Target::Node("b".into())), (worker.clone(), Target::Claim(0))];
+    stage.tick(stage.ripe(what)).await;
+    let batch = stage.world.ctx.store().batch(stage.world.ctx.now());
+    let replacement = NodeName::from(stage.replacements().remove(0));
+    assert_eq!(batch.promised, [(web, "b".into()), (worker, replacement)].into());
+}
+
+#[tokio::test(start_paused = true)]
 async fn nodes_that_take_pods_are_left_alone_and_the_pods_hear_of_it() {
     let stage = Stage::with(&["a", "b"]).await;
     let mut what = command(Method::SingleConsolidation, &["a"], 0);

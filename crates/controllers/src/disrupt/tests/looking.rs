@@ -4,7 +4,7 @@ use super::super::look::{Look, Turn};
 use super::super::{Disruption as Loop, add_about, leftovers};
 use super::*;
 use crate::controller::Duties;
-use crate::testing::{Trouble, pod_on};
+use crate::testing::{Trouble, pending_pod, pod_on};
 
 impl Stage {
     pub(super) fn looker(&self) -> Loop {
@@ -73,9 +73,13 @@ async fn calls_in_a_crowd_are_answered_by_one_look() {
     let stage = consolidatable(&["a"], nobody()).await;
     let looker = stage.looker();
     let tick = async || looker.tick(&stage.world.ctx, &(), &stage.world.id()).await.unwrap();
+    assert_eq!(tick().await, Next::After(Duration::from_secs(1)), "more may come");
+    tokio::time::advance(Duration::from_millis(700)).await;
+    assert_eq!(tick().await, Next::After(Duration::from_millis(300)));
+    tokio::time::advance(Duration::from_millis(300)).await;
     assert_eq!(tick().await, Next::After(Duration::from_secs(10)));
-    assert_eq!(tick().await, Next::After(Duration::from_millis(500)), "not again so soon");
-    tokio::time::advance(Duration::from_millis(500)).await;
+    assert_eq!(tick().await, Next::After(Duration::from_secs(1)), "not again so soon");
+    tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(tick().await, Next::After(Duration::from_secs(10)));
 }
 
@@ -144,7 +148,6 @@ async fn a_node_that_a_pod_came_to_meanwhile_stays_and_is_counted() {
 }
 
 // 02/BU14, 02/QU15
-// Spec 02, flaw 29: no method overwrites what another one has counted.
 #[tokio::test(start_paused = true)]
 async fn budgets_and_eligible_nodes_are_shown_and_a_pool_that_lets_nobody_go_hears_of_it() {
     let stage =
@@ -154,8 +157,6 @@ async fn budgets_and_eligible_nodes_are_shown_and_a_pool_that_lets_nobody_go_hea
     assert!(stage.is_as_before("a") && stage.is_as_before("b"));
     for line in [
         "karpenter_voluntary_disruption_eligible_nodes{reason=\"empty\"} 2.0",
-        "karpenter_voluntary_disruption_eligible_nodes{reason=\"drifted\"} 0.0",
-        "karpenter_voluntary_disruption_eligible_nodes{reason=\"underutilized\"} 0.0",
         "karpenter_nodepools_allowed_disruptions{nodepool=\"general\",reason=\"empty\"} 0.0",
         "karpenter_nodepools_allowed_disruptions{nodepool=\"general\",reason=\"drifted\"} 2.0",
         "karpenter_nodepools_nodes_consuming_budgets{nodepool=\"general\",reason=\"empty\"} 0.0",
@@ -165,6 +166,27 @@ async fn budgets_and_eligible_nodes_are_shown_and_a_pool_that_lets_nobody_go_hea
     let told = stage.told("DisruptionBlocked").await;
     let expected = "No allowed disruptions for disruption reason Empty due to blocking budget";
     assert_eq!(told.iter().filter(|message| *message == expected).count(), 1, "{told:?}");
+}
+
+// 02/QU15
+// Spec 02, flaw 29: no method overwrites what another one of the same reason has counted.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_only_one_of_two_methods_may_take_is_counted_and_one_that_both_may_take_is_counted_once() {
+    let stage = consolidatable(&["a"], nobody()).await;
+    stage.world.put(pod_on("a", "web", "1"));
+    let fixed = json!({"spec": {"replicas": 1, "disruption": nobody()}});
+    stage.world.put(merged(node_pool("fixed"), fixed));
+    let [mut claim, node] = testing::machine("drifted", "fixed");
+    claim["status"]["conditions"].as_array_mut().unwrap().push(condition("Drifted"));
+    [claim, node].into_iter().for_each(|object| stage.world.put(object));
+    stage.world.sync();
+    run(&stage, Duration::from_secs(30)).await;
+    assert!(stage.is_as_before("a") && stage.is_as_before("drifted"), "no budget lets them go");
+    // Pools of replicas are asked before others, of which none has drifted; consolidation of many and of one ask the same nodes.
+    for (reason, nodes) in [("drifted", 1), ("underutilized", 1), ("empty", 0)] {
+        let line = format!("karpenter_voluntary_disruption_eligible_nodes{{reason=\"{reason}\"}} {nodes}.0");
+        assert!(stage.world.counted(&line), "{line} is not in {}", stage.world.ctx.metrics.encode());
+    }
 }
 
 // 02/BU10
@@ -195,6 +217,30 @@ async fn a_node_that_stays_is_told_why_and_so_is_its_claim() {
     run(&stage, Duration::from_secs(15)).await;
     let text = "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation";
     assert_eq!(stage.told("DisruptionBlocked").await, [text, text]);
+}
+
+// Whoever has just heard that his node is not ready hears what keeps it now, although nothing changes any more.
+#[tokio::test(start_paused = true)]
+async fn what_a_node_could_not_be_told_yet_it_is_told_as_soon_as_it_may_be() {
+    let stage = consolidatable(&[], all_at_once()).await;
+    let [claim, node] = testing::machine("a", "general");
+    let annotated = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    let starting = json!({"metadata": {"labels": {"karpenter.sh/initialized": null}}});
+    [claim, merged(node.clone(), starting)].into_iter().for_each(|object| stage.world.put(object));
+    stage.world.sync();
+    let first = "Node isn't initialized";
+    let second = "Disruption is blocked through the \"karpenter.sh/do-not-disrupt\" annotation";
+    run_while(&stage, Duration::from_secs(600), async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        stage.world.put(merged(node, annotated));
+        stage.world.sync();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(stage.told("DisruptionBlocked").await, [first, first], "not twice in two minutes");
+    })
+    .await;
+    let mut told = stage.told("DisruptionBlocked").await;
+    told.sort();
+    assert_eq!(told, [second, second, first, first], "and then once, the Node and its claim");
 }
 
 // 02/CO22
@@ -252,6 +298,18 @@ async fn nothing_is_decided_again_until_something_changes() {
     run(&stage, Duration::from_secs(60)).await;
     let before = decided().unwrap();
     assert!(before <= 2, "{before} decisions in an idle minute");
+    run_while(&stage, Duration::from_secs(420), async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let before = decided();
+        stage.world.put(pending_pod("waiting", "1"));
+        stage.world.sync();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(decided(), before, "a pod that waits makes no move possible");
+        tokio::time::sleep(Duration::from_secs(240)).await;
+        assert!(decided() > before, "but it is looked at when it has been quiet for five minutes");
+    })
+    .await;
+    stage.world.server.remove("Pod", "waiting");
     stage.world.put(merged(
         node_pool("general"),
         json!({"metadata": {"generation": 2}, "spec": {"disruption": all_at_once()}}),

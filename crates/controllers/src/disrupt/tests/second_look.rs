@@ -1,10 +1,11 @@
 //! What is told and counted when commands are found, and when they do not hold.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Mutex;
 
 use engine::disrupt::{Decision, Rejection};
-use model::disruption::{PoolScore, Verdict};
+use model::disruption::{PoolScore, Share, Verdict};
 use model::pool::ConsolidationPolicy;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -13,6 +14,7 @@ use tracing::{Event, Metadata, Subscriber};
 use super::looking::{all_at_once, consolidatable, run, run_while};
 use super::*;
 use crate::disrupt::report;
+use crate::testing::Trouble;
 
 const INVALID: &str = "karpenter_voluntary_disruption_failed_validations_total";
 
@@ -32,12 +34,13 @@ fn chosen(stage: &Stage) -> String {
     claims.first().unwrap().to_string()
 }
 
-fn score(savings: i64, disruption: i64, verdict: Verdict) -> PoolScore {
+/// Shares in tenths.
+fn score(savings: i128, disruption: i128, verdict: Verdict) -> PoolScore {
     PoolScore {
         pool: "general".into(),
         policy: ConsolidationPolicy::Balanced,
-        savings: Some(savings),
-        disruption: Some(disruption),
+        savings: Some(Share { part: savings, whole: 10 }),
+        disruption: Some(Share { part: disruption, whole: 10 }),
         verdict,
     }
 }
@@ -60,8 +63,8 @@ async fn a_balanced_pool_tells_the_score_of_what_it_approves_to_the_node_and_its
 async fn approval_of_several_nodes_is_told_to_the_pool_and_a_rejection_is_only_counted() {
     let stage = Stage::with(&["a", "b"]).await;
     let mut several = command(Method::MultiConsolidation, &["a", "b"], 1);
-    several.worth.scores = vec![score(400_000, 500_000, Verdict::Approved)];
-    let scores = vec![score(400_000, 500_000, Verdict::Approved), score(100_000, 500_000, Verdict::Rejected)];
+    several.worth.scores = vec![score(4, 5, Verdict::Approved)];
+    let scores = vec![score(4, 5, Verdict::Approved), score(1, 5, Verdict::Rejected)];
     let decision = Decision { commands: vec![several], scores, ..Decision::default() };
     report::decided(&stage.world.ctx, &decision, Duration::ZERO);
     let text = "score 0.80 >= threshold 0.50 (k: 2, savings 40.0%, disruption 50.0%)";
@@ -189,16 +192,35 @@ async fn of_empty_nodes_those_that_are_expected_or_too_many_stay_for_now_and_are
     assert!(stage.world.counted(&line), "{}", stage.world.ctx.metrics.encode());
 }
 
-/// Keeps the messages of all lines.
+/// Keeps all lines.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
+struct Heard(Arc<Mutex<Vec<Line>>>);
 
-struct Message<'a>(&'a mut Vec<String>);
+/// `INFO` and the message, and the fields as they are written.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    text: String,
+    fields: BTreeMap<String, String>,
+}
 
-impl Visit for Message<'_> {
+impl Heard {
+    /// The only line of this text.
+    fn only(&self, text: &str) -> Line {
+        let all: Vec<Line> = self.0.lock().unwrap().iter().filter(|line| line.text == text).cloned().collect();
+        let [line] = &all[..] else { panic!("{text}: {all:?}") };
+        line.clone()
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name().to_owned(), value.to_owned());
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0.push(format!("{value:?}"));
+        match field.name() {
+            "message" => self.text.push_str(&format!(" {value:?}")),
+            name => drop(self.fields.insert(name.to_owned(), format!("{value:?}"))),
         }
     }
 }
@@ -217,7 +239,9 @@ impl Subscriber for Heard {
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut Message(&mut self.0.lock().unwrap()));
+        let mut line = Line { text: event.metadata().level().to_string(), ..Line::default() };
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line);
     }
 
     fn enter(&self, _span: &Id) {}
@@ -230,10 +254,68 @@ async fn a_look_that_comes_very_late_is_worth_a_line() {
     let stage = consolidatable(&["a"], json!({"budgets": [{"nodes": "0"}]})).await;
     let (looker, heard) = (stage.looker(), Heard::default());
     let _guard = tracing::subscriber::set_default(heard.clone());
-    let late = || heard.0.lock().unwrap().iter().filter(|line| *line == "abnormal time between runs").count();
+    let late =
+        || heard.0.lock().unwrap().iter().filter(|line| line.text.ends_with("abnormal time between runs")).count();
     for (wait, lines) in [(1, 0), (900, 0), (901, 1), (10, 1)] {
         pass(wait).await;
         looker.tick(&stage.world.ctx, &(), &stage.world.id()).await.unwrap();
         assert_eq!(late(), lines, "after {wait} s");
     }
+}
+
+// Spec 02, 5.7.
+#[tokio::test(start_paused = true)]
+async fn the_log_tells_in_the_references_words_that_a_command_begins_and_that_it_succeeds() {
+    let (stage, heard) = (Stage::with(&["a"]).await, Heard::default());
+    let _guard = tracing::subscriber::set_default(heard.clone());
+    let mut what = command(Method::Drift, &["a"], 1);
+    stage.host("a", "web", &mut what);
+    let number = stage.ripe(what);
+    let id = stage.commands.get(number).unwrap().id.clone();
+    stage.tick(number).await;
+    let begun = heard.only("INFO disrupting node(s)");
+    let text =
+        format!("Drifted/{}: replace: nodepools=[general]: [a] -> [1 replacement] (savings: $0.10)", id.as_str());
+    let nodes =
+        r#"[{"Node":{"name":"a"},"NodeClaim":{"name":"a"},"capacity-type":"spot","instance-type":"c-4x-amd64-linux"}]"#;
+    for (field, expected) in [
+        ("command", text.as_str()),
+        ("decision", "replace"),
+        ("disrupted-node-count", "1"),
+        ("replacement-node-count", "1"),
+        ("pod-count", "1"),
+        ("disrupted-nodes", nodes),
+        ("replacement-nodes", r#"[{"capacity-type":"","instance-types":""}]"#),
+    ] {
+        assert_eq!(begun.fields.get(field).map(String::as_str), Some(expected), "{field}: {begun:?}");
+    }
+    stage.initialize(&stage.replacements()[0]);
+    stage.tick(number).await;
+    assert_eq!(heard.only("DEBUG command succeeded").fields["command"], text);
+}
+
+// Spec 02, 5.7.
+#[tokio::test(start_paused = true)]
+async fn the_log_tells_in_the_references_words_that_a_command_fails() {
+    let (stage, heard) = (Stage::with(&["a"]).await, Heard::default());
+    let _guard = tracing::subscriber::set_default(heard.clone());
+    stage.world.server.trouble("POST /apis/karpenter.sh/v1/nodeclaims", Trouble::Refuses(500));
+    stage.tick(stage.ripe(command(Method::Drift, &["a"], 1))).await;
+    let failed = heard.only("ERROR failed terminating nodes while executing a disruption command");
+    assert!(failed.fields["command"].starts_with("Drifted/") && failed.fields["decision"] == "replace", "{failed:?}");
+    assert!(!failed.fields["error"].is_empty(), "{failed:?}");
+}
+
+// Spec 02, 3.6 and 5.6.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_may_be_replaced_by_a_cheaper_one_and_its_claim_hear_of_it_and_one_that_only_goes_does_not() {
+    let stage = Stage::with(&["a", "b"]).await;
+    let commands = vec![
+        command(Method::SingleConsolidation, &["a"], 1),
+        command(Method::SingleConsolidation, &["b"], 0),
+        command(Method::Drift, &["b"], 1),
+    ];
+    report::decided(&stage.world.ctx, &Decision { commands, ..Decision::default() }, Duration::ZERO);
+    let text = "Consolidation candidate: replace: [a] -> [1 replacement] (savings: $0.10)";
+    assert_eq!(stage.told("ConsolidationCandidate").await, [text, text]);
 }

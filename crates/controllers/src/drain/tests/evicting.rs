@@ -250,3 +250,58 @@ async fn an_order_that_nobody_comes_back_to_is_not_kept() {
     stage.queue.tick(&stage.world.ctx, &stage.order("a"), &stage.world.id()).await.unwrap_err();
     assert_eq!(stage.evictions.len(), 0);
 }
+
+// Spec 02, flaw 34: there only an event tells who holds up a drain.
+#[tokio::test(start_paused = true)]
+async fn a_claim_names_who_holds_up_its_drain_for_as_long_as_somebody_does() {
+    let blocked = |stage: &Stage| stage.world.condition("NodeClaim", "claim-n", "DrainBlocked");
+    let says = |reason: &str, message: &str| Some(["True", reason, message].map(str::to_owned));
+    let stage = plain().await;
+    assert_eq!(blocked(&stage), None, "it will go");
+    stage.world.server.trouble(EVICTION, Trouble::Refuses(429));
+    stage.attempt("a").await;
+    stage.tick().await;
+    assert_eq!(blocked(&stage), says("PodDisruptionBudget", "a PodDisruptionBudget keeps pod shop/a"));
+    assert_eq!(stage.condition("Drained"), ["Unknown", "Draining"]);
+    pass(90).await;
+    let shows = |line: &str| {
+        let text = stage.world.ctx.metrics.scrape(&stage.world.ctx);
+        let near: Vec<&str> = text.lines().filter(|found| found.starts_with("dovetail_draining")).collect();
+        assert!(near.contains(&line), "{line} is not among {near:#?}");
+    };
+    shows(r#"dovetail_draining_blocked_seconds{nodepool="default",cause="pdb"} 90"#);
+    shows(r#"dovetail_draining_blocked_nodes{nodepool="default",cause="pdb"} 1"#);
+    // Another one takes its place: the drain has been held up since the first.
+    let protected = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}});
+    stage.world.put(merged(pod("b"), protected));
+    stage.attempt("a").await;
+    assert!(!stage.has_pod("a"));
+    stage.tick().await;
+    let message = "pod shop/b has the annotation karpenter.sh/do-not-disrupt";
+    assert_eq!(blocked(&stage), says("DoNotDisrupt", message));
+    shows(r#"dovetail_draining_blocked_seconds{nodepool="default",cause="do_not_disrupt"} 90"#);
+    stage.world.server.remove("Pod", "b");
+    stage.tick().await;
+    assert_eq!(blocked(&stage), None);
+    assert!(!stage.world.ctx.metrics.scrape(&stage.world.ctx).contains("dovetail_draining_blocked_seconds{"));
+}
+
+// Spec 02, flaw 34
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_not_detached_is_named_too() {
+    let attachment = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "at-pv"},
+        "spec": {"attacher": "disk", "nodeName": "n", "source": {"persistentVolumeName": "pv"}},
+        "status": {"attached": true},
+    });
+    let stage = Stage::with([attachment]);
+    stage.tick().await;
+    pass(5).await;
+    stage.tick().await;
+    let said = stage.world.condition("NodeClaim", "claim-n", "DrainBlocked").unwrap();
+    assert_eq!(said, ["True", "VolumeAttached", "VolumeAttachment at-pv is still there"]);
+    stage.world.server.remove("VolumeAttachment", "at-pv");
+    stage.tick().await;
+    assert!(!stage.has_node("n"));
+    assert_eq!(stage.world.condition("NodeClaim", "claim-n", "DrainBlocked"), None);
+}

@@ -63,10 +63,11 @@ async fn a_claim_whose_node_does_not_come_in_fifteen_minutes_is_given_up_with_it
     assert!(text.contains(r#"reason="registration_timeout""#), "{text}");
 }
 
-// 02/LI2
+// 02/LI2 differs: 0068. Not for want of a registration, and with the reference's settings for nothing else either.
 #[tokio::test(start_paused = true)]
 async fn a_registered_claim_is_never_given_up() {
-    let stage = Stage::with(claim("a", json!({})));
+    let stage = Stage::waiting(None);
+    stage.world.put(claim("a", json!({})));
     stage.tick("a").await;
     stage.tick("a").await;
     stage.says("a", "Registered", ["True", "Registered", ""]);
@@ -146,4 +147,85 @@ async fn timeouts_and_registrations_are_told_to_the_pool() {
     stage.tick("late").await;
     stage.tick("late").await;
     assert!(!stage.has_claim("late"), "a pool that is gone is no obstacle");
+}
+
+impl Stage {
+    /// With nodes that have so long to initialize.
+    fn waiting(initialization_timeout: Option<Duration>) -> Self {
+        let settings = crate::settings::Settings { initialization_timeout, ..crate::settings::Settings::default() };
+        let (world, cloud) = World::scripted_with(settings);
+        world.put(node_class("default"));
+        world.put(node_pool("default"));
+        Self { world, cloud, lifecycle: Lifecycle::default() }
+    }
+
+    /// A claim of the pool whose node registers now, and whose kubelet says nothing.
+    async fn registers(&self, name: &str) {
+        self.world.put(merged(
+            pooled(name),
+            json!({"metadata": {"creationTimestamp": self.world.ctx.timestamp().to_string()}}),
+        ));
+        self.tick(name).await;
+        self.tick(name).await;
+        self.says(name, "Registered", ["True", "Registered", ""]);
+    }
+
+    fn is_deleted(&self, name: &str) -> bool {
+        self.claim(name)["metadata"]["deletionTimestamp"].is_string()
+    }
+}
+
+// Spec 02, flaw 21: there it lives until it expires.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_never_initializes_is_given_up_with_its_pods() {
+    let stage = Stage::waiting(Some(60 * MINUTE));
+    stage.registers("a").await;
+    stage.world.put(pod_on(&stage.node_name(), "p", "100m"));
+    pass(60 * MINUTE - Duration::from_secs(1)).await;
+    assert_eq!(stage.tick("a").await, after(1));
+    assert!(!stage.is_deleted("a"));
+    pass(Duration::from_secs(1)).await;
+    stage.tick("a").await;
+    assert!(stage.is_deleted("a"));
+    let text = "Node was not ready for pods 60 minutes after it registered: Node status is NotReady";
+    assert_eq!(stage.told("InitializationTimedOut").await, [text]);
+    stage.tick("a").await;
+    let node = stage.node();
+    assert!(node["metadata"]["deletionTimestamp"].is_string(), "it is drained like any other");
+    let text = stage.world.ctx.metrics.encode();
+    for name in ["karpenter_nodeclaims_disrupted_total", "karpenter_pods_disruption_initiated_total"] {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        assert!(line.contains(r#"reason="initialization_timeout""#) && line.ends_with(" 1"), "{line}");
+    }
+}
+
+// Spec 02, flaw 21
+#[tokio::test(start_paused = true)]
+async fn a_pool_whose_nodes_never_initialize_gets_more_and_more_time_until_one_does() {
+    let stage = Stage::waiting(Some(60 * MINUTE));
+    let gives_up_after = async |name: &str, hours: u32| {
+        stage.registers(name).await;
+        pass(hours * 60 * MINUTE - Duration::from_secs(1)).await;
+        stage.tick(name).await;
+        assert!(!stage.is_deleted(name), "{name}");
+        pass(Duration::from_secs(1)).await;
+        stage.tick(name).await;
+        assert!(stage.is_deleted(name), "{name}");
+        pass(Duration::from_secs(1)).await;
+    };
+    for (name, hours) in [("a", 1), ("b", 2), ("c", 4)] {
+        gives_up_after(name, hours).await;
+    }
+    // Whoever corrects the pool sees soon whether that helps.
+    stage.world.put(merged(node_pool("default"), json!({"metadata": {"generation": 2}})));
+    for (name, hours) in [("d", 1), ("e", 2)] {
+        gives_up_after(name, hours).await;
+    }
+    stage.registers("good").await;
+    let id = stage.claim("good")["status"]["providerID"].clone();
+    let node = stage.world.server.all("Node").into_iter().find(|node| node["spec"]["providerID"] == id).unwrap();
+    stage.world.put(merged(node, json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}})));
+    stage.tick("good").await;
+    stage.says("good", "Initialized", ["True", "Initialized", ""]);
+    gives_up_after("f", 1).await;
 }

@@ -1,6 +1,7 @@
 //! Nodes: what they have, what is asked of them, how old they are.
 
 use cluster::Store;
+use k8s_openapi::api::core::v1::Node;
 use model::resources::Resources;
 use model::time::Instant;
 
@@ -21,7 +22,8 @@ pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
     let mut sums = (Resources::default(), Resources::default());
     let keys = label_names(store);
     for machine in store.machines().values().filter(|machine| machine.node.has_node()) {
-        let labels = labels(store, machine, &keys);
+        let wire = store.node(&machine.node.name);
+        let labels = labels(wire.as_deref(), machine, &keys);
         let usage = store.usage(&machine.node.name);
         push_amounts(&mut allocatable, &labels, &machine.node.allocatable);
         push_amounts(&mut requests, &labels, &usage.requests);
@@ -29,7 +31,7 @@ pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
         push_amounts(&mut daemon_requests, &labels, &usage.daemons);
         push_amounts(&mut daemon_limits, &labels, &usage.daemon_limits);
         push_amounts(&mut overhead, &labels, &machine.node.capacity.minus(&machine.node.allocatable));
-        lifetime.push(labels, now.since(born(store, machine)).as_secs_f64());
+        lifetime.push(labels, now.since(born(wire.as_deref(), machine)).as_secs_f64());
         sums = (sums.0.plus(&usage.requests), sums.1.plus(&machine.node.allocatable));
     }
     let utilization = utilization(&sums.0, &sums.1);
@@ -37,8 +39,8 @@ pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
 }
 
 /// When the Node joined; its claim is older.
-fn born(store: &Store, machine: &cluster::store::Machine) -> Instant {
-    let created = store.node(&machine.node.name).and_then(|node| node.metadata.creation_timestamp.as_ref());
+fn born(wire: Option<&Node>, machine: &cluster::store::Machine) -> Instant {
+    let created = wire.and_then(|node| node.metadata.creation_timestamp.as_ref());
     created.map_or(machine.node.created, |time| crate::ctx::instant(time.0))
 }
 
@@ -64,9 +66,8 @@ fn label_names(store: &Store) -> Vec<(String, String)> {
     names
 }
 
-fn labels(store: &Store, machine: &cluster::store::Machine, keys: &[(String, String)]) -> Labels {
+fn labels(wire: Option<&Node>, machine: &cluster::store::Machine, keys: &[(String, String)]) -> Labels {
     let node = &machine.node;
-    let wire = store.node(&node.name);
     let phase = wire.and_then(|wire| wire.status.as_ref()?.phase.clone()).unwrap_or_default();
     let mut labels: Labels = vec![
         tag("node_name", node.name.to_string()),

@@ -68,7 +68,7 @@ pub(super) fn gauges(store: &Store, now: Instant) -> Vec<Gauge> {
 
 /// Those without a node, then those on every node that is known.
 fn all(store: &Store) -> impl Iterator<Item = (&std::sync::Arc<Pod>, &PodFacts)> {
-    store.unbound_pods().chain(store.nodes().keys().flat_map(|node| store.pods_on(node)))
+    store.unbound_pods().chain(store.nodes().names().flat_map(|node| store.pods_on(node)))
 }
 
 fn names(pod: &Pod) -> Labels {

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use cluster::Store;
 use model::ids::{NodeName, PoolName};
-use model::instance::{InstanceType, Offering};
+use model::instance::Offering;
 use model::labels::{CAPACITY_TYPE, INSTANCE_TYPE, Labels as NodeLabels, ZONE};
 use model::node::{Node, Progress};
-use model::pool::Pool;
 use model::resources::Resource;
 
 use super::{Gauge, Labels, amount, push_amounts, resource_type, tag};
@@ -55,19 +54,12 @@ pub(super) fn unpriced(store: &Store) -> BTreeMap<NodeName, PoolName> {
 
 /// Every machine of a pool, and the offering that it was bought by, where that is known.
 fn bought(store: &Store) -> impl Iterator<Item = (&Node, &PoolName, Option<&Offering>)> {
-    let pools = store.pools().values();
-    let menus: BTreeMap<&str, BTreeMap<&str, &InstanceType>> =
-        pools.map(|pool| (pool.name.as_str(), menu(pool))).collect();
     store.machines().values().filter_map(move |machine| {
         let (pool, labels) = (machine.node.pool.as_ref()?, &machine.node.labels);
-        let machine_type = labels.get(INSTANCE_TYPE).and_then(|name| menus.get(pool.as_str())?.get(&**name).copied());
+        let machine_type = labels.get(INSTANCE_TYPE).and_then(|name| store.pools().get(pool)?.instance_type(name));
         let offering = machine_type.and_then(|it| it.offerings.iter().find(|offering| is_bought_as(offering, labels)));
         Some((&*machine.node, pool, offering))
     })
-}
-
-fn menu(pool: &Pool) -> BTreeMap<&str, &InstanceType> {
-    pool.instance_types.iter().map(|it| (it.name.as_str(), &**it)).collect()
 }
 
 /// Whether a machine with these labels was bought this way: zone, capacity type and, where there is one, reservation.
