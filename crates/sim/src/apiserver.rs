@@ -44,6 +44,7 @@ use write::{Part, Source};
 pub use hooks::{Admit, Hooks, RuleViolation, Rules};
 pub(crate) use meta::merge;
 pub use store::Store;
+pub(crate) use validate::is_subdomain;
 
 /// The server. Copies are one and the same. Its in-process methods and its HTTP face (`client`) share one store and one set of
 /// rules.
@@ -161,6 +162,16 @@ impl ApiServer {
     /// A merge patch that a person wrote.
     pub fn patch_written(&self, kind: Kind, at: &At, patch: &Value) -> Result<Arc<Value>, Refusal> {
         Ok(self.lock().patch(kind, at, patch, Part::Main, Source::Outside)?)
+    }
+
+    /// What would come of `create_written`.
+    pub fn try_create(&self, object: Value) -> Result<Arc<Value>, Refusal> {
+        self.create_from(object, Source::DryRun)
+    }
+
+    /// What would come of `patch_written`.
+    pub fn try_patch(&self, kind: Kind, at: &At, patch: &Value) -> Result<Arc<Value>, Refusal> {
+        Ok(self.lock().patch(kind, at, patch, Part::Main, Source::DryRun)?)
     }
 
     fn create_from(&self, object: Value, source: Source) -> Result<Arc<Value>, Refusal> {

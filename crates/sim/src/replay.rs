@@ -13,7 +13,8 @@ pub fn decide_again(decided: &Decided) -> Choice {
             let (batch, asked) = (&decided.batch, recorded.question);
             let pods: Vec<_> = batch.pods().map(|pod| &**pod).collect();
             let asked_now = ProvisioningQuestion { pods: pods.len(), ..asked };
-            let question = Question { effort: asked.effort, expects_more: asked.expects_more, ..Question::about(pods) };
+            let (effort, expects_more, promised) = (asked.effort, asked.expects_more, batch.promised.clone());
+            let question = Question { effort, expects_more, promised, ..Question::about(pods) };
             provisioning(asked_now, &solve(&batch.snapshot, &question, &AtomicBool::new(false)))
         }
         Choice::Disruption(recorded) => recorded::decide_again(&decided.batch, recorded),

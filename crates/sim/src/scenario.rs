@@ -9,6 +9,7 @@
 //! The shape of the file is in `document`; what is wrong with a file is a [`Fault`], with its line and a remedy.
 
 mod act;
+mod blame;
 mod cast;
 mod comeback;
 mod document;
@@ -20,6 +21,8 @@ mod play;
 mod read;
 mod rehearsal;
 mod report;
+mod sense;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod trace;

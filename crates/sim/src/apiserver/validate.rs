@@ -151,7 +151,8 @@ fn is_label_of_any_length(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-')
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// What most objects may be called.
+pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= NAME_LENGTH_MAX && text.split('.').all(is_label_of_any_length)
 }
 

@@ -61,6 +61,23 @@ pub(super) enum PriceRule {
     TimesPartsPerMillion(i64),
 }
 
+impl Action {
+    /// The objects of which it settles how many replicas they have.
+    pub(super) fn replicas_of(&self) -> Vec<Object> {
+        let says_replicas = |manifest: &&Manifest| manifest.value.pointer("/spec/replicas").is_some();
+        match self {
+            Self::Scale { object, .. } | Self::Delete(object) => vec![object.clone()],
+            Self::Patch { object, patch } => {
+                Some(patch).filter(says_replicas).map(|_| object.clone()).into_iter().collect()
+            }
+            Self::Apply(manifests) => {
+                manifests.iter().filter(says_replicas).filter_map(|manifest| object_of(&manifest.value)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Manifest {
     pub(super) fn of(source: &Located) -> Self {
         Self { value: source.value(), source: source.clone() }
@@ -76,25 +93,44 @@ impl Manifest {
     }
 }
 
+/// Which object a manifest is about, if it is of a kind that is served.
+fn object_of(manifest: &Value) -> Option<Object> {
+    let text = |key: &str| manifest[key].as_str().unwrap_or_default();
+    let kind = Kind::of(text("apiVersion"), text("kind"))?;
+    let at = match (kind.is_namespaced(), namespace(manifest)) {
+        (true, "") => At::new("default", name(manifest)),
+        (true, given) => At::new(given, name(manifest)),
+        (false, _) => At::new("", name(manifest)),
+    };
+    Some(Object { kind, at })
+}
+
 /// Makes an object what a manifest says: it is created, or what is there takes over what the manifest names.
-pub(super) fn apply(server: &ApiServer, manifest: &Value) -> Result<Arc<Value>, Refusal> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let kind = Kind::of(&text(&manifest["apiVersion"]), &text(&manifest["kind"]));
-    if let Some(kind) = kind {
-        let at = match (kind.is_namespaced(), namespace(manifest)) {
-            (true, "") => At::new("default", name(manifest)),
-            (true, given) => At::new(given, name(manifest)),
-            (false, _) => At::new("", name(manifest)),
-        };
-        if server.get(kind, &at).is_some() {
-            let mut patch = manifest.clone();
-            if let Some(members) = patch.as_object_mut() {
-                members.remove("status");
-            }
-            return server.patch_written(kind, &at, &patch);
-        }
+pub(super) fn apply(server: &ApiServer, manifest: &Manifest) -> Result<Arc<Value>, Refusal> {
+    match present(server, &manifest.value) {
+        None => server.create_written(manifest.value.clone()),
+        Some(Object { kind, at }) => server.patch_written(kind, &at, &without_status(&manifest.value)),
     }
-    server.create_written(manifest.clone())
+}
+
+/// What would come of it.
+pub(super) fn try_apply(server: &ApiServer, manifest: &Value) -> Result<Arc<Value>, Refusal> {
+    match present(server, manifest) {
+        None => server.try_create(manifest.clone()),
+        Some(Object { kind, at }) => server.try_patch(kind, &at, &without_status(manifest)),
+    }
+}
+
+fn present(server: &ApiServer, manifest: &Value) -> Option<Object> {
+    object_of(manifest).filter(|object| server.get(object.kind, &object.at).is_some())
+}
+
+fn without_status(manifest: &Value) -> Value {
+    let mut patch = manifest.clone();
+    if let Some(members) = patch.as_object_mut() {
+        members.remove("status");
+    }
+    patch
 }
 
 pub(super) fn set_replicas(server: &ApiServer, object: &Object, replicas: u32) -> Result<(), Refusal> {

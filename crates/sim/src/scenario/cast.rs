@@ -9,8 +9,9 @@ use model::instance::InstanceType;
 use provider::OfferingKey;
 use serde_saphyr::Spanned;
 
-use super::document::Goods;
+use super::document::{Goods, Target};
 use super::fault::Flaw;
+use super::sense;
 use crate::apiserver::At;
 use crate::kinds::Kind;
 
@@ -22,15 +23,18 @@ pub(super) struct Object {
 }
 
 impl Object {
-    pub(super) fn of(kind: &Spanned<String>, namespace: Option<&str>, name: &str) -> Result<Self, Flaw> {
-        let line = kind.referenced.line();
+    pub(super) fn of(target: Target<'_>) -> Result<Self, Flaw> {
+        let kind = target.kind;
         let found = Kind::ALL.iter().find(|known| known.as_str().eq_ignore_ascii_case(&kind.value));
-        let found = *found.ok_or_else(|| unserved(line, &kind.value))?;
-        let at = match (found.is_namespaced(), namespace) {
-            (true, given) => At::new(given.unwrap_or("default"), name),
+        let found = *found.ok_or_else(|| unserved(sense::line(kind), &kind.value))?;
+        let name = sense::name(target.name)?;
+        let at = match (found.is_namespaced(), target.namespace) {
+            (true, None) => At::new("default", name),
+            (true, Some(given)) => At::new(sense::name(given)?, name),
             (false, None) => At::new("", name),
-            (false, Some(_)) => {
-                return Err(Flaw::new(line, format!("a {found} is in no namespace"), "leave `namespace` out"));
+            (false, Some(given)) => {
+                let problem = format!("a {found} is in no namespace");
+                return Err(Flaw::new(sense::line(given), problem, "leave `namespace` out"));
             }
         };
         Ok(Self { kind: found, at })
@@ -61,17 +65,27 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub(super) fn of(goods: &Goods, market: &Market) -> Result<Self, Flaw> {
+    pub(super) fn of(goods: Goods<'_>, market: &Market) -> Result<Self, Flaw> {
+        let (types, zones) = (sense::names(goods.types)?, sense::names(goods.zones)?);
+        let capacity_types = sense::names(goods.capacity_types)?;
         let known = [CAPACITY_TYPE_ON_DEMAND, CAPACITY_TYPE_SPOT, CAPACITY_TYPE_RESERVED];
-        let odd = goods.capacity_types.iter().find(|given| !known.contains(&given.value.as_str()));
+        let odd = capacity_types.iter().find(|given| !known.contains(&given.value.as_str()));
         if let Some(given) = odd {
             let problem = format!("{:?} is no capacity type", given.value);
-            return Err(Flaw::new(given.referenced.line(), problem, format!("use one of {}", known.join(", "))));
+            return Err(Flaw::new(sense::line(given), problem, format!("use one of {}", known.join(", "))));
         }
-        goods.types.iter().try_for_each(|name| market.check_type(name))?;
-        goods.zones.iter().try_for_each(|name| market.check_zone(name))?;
+        types.iter().try_for_each(|name| market.check_type(name))?;
+        zones.iter().try_for_each(|name| market.check_zone(name))?;
         let set = |names: &[Spanned<String>]| names.iter().map(|name| name.value.clone()).collect();
-        Ok(Self { types: set(&goods.types), zones: set(&goods.zones), capacity_types: set(&goods.capacity_types) })
+        let chosen = Self { types: set(types), zones: set(zones), capacity_types: set(capacity_types) };
+        let last = [goods.capacity_types, goods.zones, goods.types].into_iter().flatten().map(sense::line).max();
+        match last {
+            Some(line) if !market.offerings().any(|key| chosen.has(&key)) => {
+                let problem = format!("{} sells nothing that is all of this: {chosen}", market.place);
+                Err(Flaw::new(line, problem, "leave one of types, zones and capacityTypes out"))
+            }
+            _ => Ok(chosen),
+        }
     }
 
     pub(super) fn has(&self, key: &OfferingKey) -> bool {
@@ -99,10 +113,34 @@ impl fmt::Display for Selection {
 /// What is sold, and where it is said so.
 pub(super) struct Market {
     pub(super) types: Vec<Arc<InstanceType>>,
+    /// Families of images that come out anew now and then.
+    pub(super) images: Vec<&'static str>,
     pub(super) place: String,
 }
 
 impl Market {
+    fn offerings(&self) -> impl Iterator<Item = OfferingKey> {
+        let each = |machine: &'_ Arc<InstanceType>| {
+            let keys = machine.offerings.iter().filter_map(|offering| OfferingKey::of(&machine.name, offering));
+            keys.collect::<Vec<_>>()
+        };
+        self.types.iter().flat_map(each)
+    }
+
+    pub(super) fn check_image(&self, family: &Spanned<String>) -> Result<(), Flaw> {
+        if self.images.contains(&family.value.as_str()) {
+            return Ok(());
+        }
+        let (problem, remedy) = match self.images.is_empty() {
+            true => (format!("{} has no images", self.place), "write `catalog: ec2`, or leave the step out".to_owned()),
+            false => {
+                let remedy = format!("use one of {}", self.images.join(", "));
+                (format!("there is no image family {:?}", family.value), remedy)
+            }
+        };
+        Err(Flaw::new(sense::line(family), problem, remedy))
+    }
+
     pub(super) fn check_type(&self, name: &Spanned<String>) -> Result<(), Flaw> {
         if self.types.iter().any(|known| known.name.as_str() == name.value) {
             return Ok(());
@@ -114,7 +152,7 @@ impl Market {
             true => "use the name of a type that is sold there".to_owned(),
             false => format!("there are {}", alike.join(", ")),
         };
-        Err(Flaw::new(name.referenced.line(), format!("{} sells no type {:?}", self.place, name.value), remedy))
+        Err(Flaw::new(sense::line(name), format!("{} sells no type {:?}", self.place, name.value), remedy))
     }
 
     fn check_zone(&self, name: &Spanned<String>) -> Result<(), Flaw> {
@@ -125,6 +163,6 @@ impl Market {
             return Ok(());
         }
         let remedy = format!("its zones are {}", zones.into_iter().collect::<Vec<_>>().join(", "));
-        Err(Flaw::new(name.referenced.line(), format!("{} has no zone {:?}", self.place, name.value), remedy))
+        Err(Flaw::new(sense::line(name), format!("{} has no zone {:?}", self.place, name.value), remedy))
     }
 }

@@ -126,9 +126,9 @@ impl Ledger {
         self.machines.running()
     }
 
-    /// The cloud has announced that it takes this machine back.
-    pub(super) fn interrupted(&mut self, provider_id: &str) {
-        self.machines.interrupted(provider_id);
+    /// The cloud has announced that it takes the machine of this claim back.
+    pub(super) fn interrupted(&mut self, claim: &str) {
+        self.machines.interrupted(claim);
     }
 
     /// The story is over: what is still open is judged as things stand.

@@ -65,9 +65,10 @@ pub(super) fn parse<'de, T: Deserialize<'de>>(document: &'de str) -> Result<T, F
         let place = text.find(" at line ").or_else(|| text.find("line ").filter(|place| *place == 0));
         let problem = place.map_or(text.as_str(), |place| &text[..place]).trim().to_owned();
         let problem = if problem.is_empty() { text.clone() } else { problem };
-        let remedy = match problem.contains("unknown field") {
-            true => "correct the name or leave the field out",
-            false => "correct the line",
+        let remedy = match (problem.contains("unknown field"), problem.contains("missing field")) {
+            (true, _) => "correct the name or leave the field out",
+            (_, true) => "add it to what ends here",
+            _ => "correct the line",
         };
         Flaw::new(line, problem, remedy)
     })
@@ -276,7 +277,7 @@ mod tests {
     #[test]
     fn broken_yaml_is_shown_where_it_breaks() {
         let flaw = parse::<Located>("a: 1\nb: [1, 2\nc: 3\n").unwrap_err();
-        assert!((2..=3).contains(&flaw.line), "{flaw:?}");
+        assert_eq!(flaw.line, 3, "the colon within the brackets: {flaw:?}");
         let flaw = parse::<Located>("a: 1\na: 2\n").unwrap_err();
         assert_eq!(flaw.line, 2, "{flaw:?}");
     }

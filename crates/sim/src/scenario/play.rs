@@ -15,7 +15,7 @@ use runtime::Rng;
 use super::act::{self, Action, CloudAction, Sickness};
 use super::cast::{Object, Selection};
 use super::comeback::{Comeback, Present};
-use super::ledger::{Happening, Ledger, Watcher, locked};
+use super::ledger::{Happening, Ledger, Machine, Watcher, locked};
 use super::read::{Story, TimedAction};
 use super::report::Report;
 use super::trace::Trace;
@@ -89,7 +89,7 @@ impl<'a> Play<'a> {
         }
         locked(&ledger).reprice(story.epoch, world.cloud.price_list().collect());
         for manifest in &story.objects {
-            act::apply(&world.server, &manifest.value).with_context(|| format!("applying {}", manifest.spoken()))?;
+            act::apply(&world.server, manifest).with_context(|| format!("applying {}", manifest.spoken()))?;
         }
         locked(&ledger).tell(story.epoch, "start", opening(story));
         let (cues, rng) = (BTreeMap::new(), Rng::new(seed).fork("story"));
@@ -161,9 +161,11 @@ impl<'a> Play<'a> {
                 let doing = words();
                 self.step(step).context(doing)
             }
-            Cue::SetReplicas { object, replicas } => {
-                act::set_replicas(server, object, replicas).with_context(|| format!("scaling {object}"))
-            }
+            Cue::SetReplicas { object, replicas } => match act::set_replicas(server, object, replicas) {
+                // Its namespace or its owner has taken it along.
+                Err(refusal) if refusal.code == 404 => Ok(()),
+                other => other.with_context(|| format!("scaling {object}")),
+            },
             Cue::Arrival { trace, pod } => {
                 let traced = &trace.pods[pod];
                 let made =
@@ -206,10 +208,13 @@ impl<'a> Play<'a> {
             let word = if matches!(step.action, Action::Cloud(_)) { "cloud" } else { "step" };
             self.tell(word, step.action.to_string());
         }
+        for object in step.action.replicas_of() {
+            self.end_ramp(&object);
+        }
         match &step.action {
             Action::Apply(manifests) => {
                 for manifest in manifests {
-                    act::apply(&server, &manifest.value)?;
+                    act::apply(&server, manifest)?;
                 }
             }
             Action::Delete(object) => act::delete(&server, object)?,
@@ -236,8 +241,8 @@ impl<'a> Play<'a> {
                 }
             }
             Action::Sick { goods, count, sickness, lasts } => {
-                let struck = self.machines(goods, *count);
-                for node in struck.into_iter().filter_map(|(_, node)| node) {
+                let struck = self.machines(goods, *count, |_| true);
+                for node in struck.into_iter().filter_map(|machine| machine.node) {
                     act::set_health(&server, &node, sickness, false)?;
                     if let Some(lasts) = lasts {
                         self.plan(self.now + *lasts, Cue::Recovers { node, sickness });
@@ -251,6 +256,9 @@ impl<'a> Play<'a> {
     fn scale(&mut self, object: &'a Object, replicas: u32, over: Duration) -> anyhow::Result<()> {
         let present =
             self.world.server.get(object.kind, &object.at).with_context(|| format!("there is no {object}"))?;
+        if over.is_zero() {
+            return Ok(act::set_replicas(&self.world.server, object, replicas)?);
+        }
         let from = present["spec"]["replicas"].as_i64().unwrap_or(0);
         let steps = over.as_nanos().div_ceil(RAMP_STEP.as_nanos()).max(1) as i64;
         for step in 1..=steps {
@@ -259,6 +267,11 @@ impl<'a> Play<'a> {
             self.plan(at, Cue::SetReplicas { object, replicas: u32::try_from(reached).unwrap_or(0) });
         }
         Ok(())
+    }
+
+    /// Of those who say how many replicas an object has, the last is heard: what is left of a gradual change is dropped.
+    fn end_ramp(&mut self, object: &Object) {
+        self.cues.retain(|_, cue| !matches!(cue, Cue::SetReplicas { object: ramped, .. } if *ramped == object));
     }
 
     /// Draws the pods that go when a workload shrinks.
@@ -272,11 +285,11 @@ impl<'a> Play<'a> {
         act::make_cheap(&self.world.server, &pods[..surplus]).with_context(|| format!("drawing pods of {object}"))
     }
 
-    /// Machines of these offerings and their Nodes, the oldest first.
-    fn machines(&self, goods: &Selection, count: usize) -> Vec<(String, Option<String>)> {
+    /// So many machines of these offerings, the oldest first.
+    fn machines(&self, goods: &Selection, count: usize, suits: impl Fn(&Machine) -> bool) -> Vec<Machine> {
         let ledger = locked(&self.ledger);
-        let suits = ledger.running().into_iter().filter(|machine| goods.has(&machine.offering));
-        suits.take(count).map(|machine| (machine.provider_id.clone(), machine.node.clone())).collect()
+        let suitable = ledger.running().into_iter().filter(|machine| goods.has(&machine.offering) && suits(machine));
+        suitable.take(count).cloned().collect()
     }
 
     fn cloud(&mut self, action: &CloudAction) {
@@ -287,10 +300,11 @@ impl<'a> Play<'a> {
             locked(&self.ledger).reprice(self.world.server.now(), prices);
             return;
         };
-        for (id, node) in self.machines(goods, *count) {
-            locked(&self.ledger).interrupted(&id);
-            self.world.cloud.interrupt(ProviderId::from(id), *notice);
-            if let Some(node) = node {
+        // A cloud gives notice once: whoever has it already is not struck again in the place of another.
+        for machine in self.machines(goods, *count, |machine| !machine.is_interrupted) {
+            locked(&self.ledger).interrupted(&machine.claim);
+            self.world.cloud.interrupt(ProviderId::from(machine.provider_id), *notice);
+            if let Some(node) = machine.node {
                 self.plan(self.now + *notice, Cue::Silence(node));
             }
         }

@@ -1,30 +1,27 @@
 //! From text to a story: every value is checked, and what is wrong is said with its line before anything is played.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use controllers::settings::Flags;
 use jiff::Timestamp;
-use model::price::Price;
 use provider::kwok::types::Menu;
-use provider::kwok::{Assortment, Delays};
+use provider::kwok::{Assortment, Delays, Kwok};
 use serde_saphyr::Spanned;
 
-use super::act::{Action, CloudAction, Manifest, PriceRule, Sickness};
+use super::act::{Action, CloudAction, Manifest, Sickness};
 use super::cast::{Market, Object, Selection};
-use super::document::{
-    API_VERSION, Catalog, Churn, Cloud, CloudEvent, Document, Expect, Goods, KIND, Operator, Sick, Step, Trace,
-};
-use super::expectation::{Expectation, When};
+use super::document::{API_VERSION, Catalog, Cloud, CloudEvent, Document, Expect, KIND, Operator, Sick, Step, Trace};
+use super::expectation::Expectation;
 use super::fault::{Fault, Flaw};
 use super::lines::{Located, documents, parse};
-use super::{rehearsal, trace};
-use crate::kinds::{Kind, Subresource};
+use super::sense::{self, count, line, name, names, not_negative, positive};
+use super::{rehearsal, steps, trace};
 
 /// What the clocks of a simulated cluster show at first.
 const EPOCH: &str = "2026-01-01T00:00:00Z";
-const NOTICE: Duration = Duration::from_secs(120);
 
 /// A scenario that can be played.
 pub struct Story {
@@ -52,6 +49,8 @@ pub(super) struct CloudSetup {
 pub(super) struct TimedAction {
     pub(super) at: Duration,
     pub(super) line: u64,
+    /// Of the name of the object that it is about, if it is about one.
+    pub(super) target_line: u64,
     pub(super) action: Action,
 }
 
@@ -69,7 +68,7 @@ impl Story {
     pub fn read(file: &str, text: &str, open: Open<'_>) -> Result<Self, Fault> {
         let (document, objects) = split(text).map_err(|flaw| flaw.within(file))?;
         let story = Reader { file, open, market: None }.story(document, objects)?;
-        rehearsal::rehearse(&story).map_err(|flaw| flaw.within(file))?;
+        rehearsal::rehearse(&story)?;
         Ok(story)
     }
 }
@@ -111,9 +110,10 @@ impl Reader<'_> {
     fn story(mut self, document: Document, objects: Vec<Manifest>) -> Result<Story, Fault> {
         let file = self.file;
         let spec = document.spec;
-        let setup = self.cloud(&spec.cloud).map_err(|flaw| flaw.within(file))?;
-        let controller = operator(spec.controller.as_ref()).map_err(|flaw| flaw.within(file))?;
-        let duration = positive(&spec.duration).map_err(|flaw| flaw.within(file))?;
+        let within = |flaw: Flaw| flaw.within(file);
+        let setup = self.cloud(&spec.cloud).map_err(within)?;
+        let controller = operator(spec.controller.as_ref()).map_err(within)?;
+        let duration = positive(&spec.duration, "the scenario takes no time").map_err(within)?;
         let mut steps = Vec::new();
         for step in &spec.steps {
             steps.push(self.step(step, duration)?);
@@ -124,30 +124,29 @@ impl Reader<'_> {
         Ok(Story { name, file: file.to_owned(), duration, epoch, setup, controller, objects, steps })
     }
 
-    fn cloud(&mut self, cloud: &Spanned<Cloud>) -> Result<CloudSetup, Flaw> {
-        let (line, cloud) = (cloud.referenced.line(), &cloud.value);
-        let (assortment, market) = match (cloud.catalog, &cloud.region) {
+    fn cloud(&mut self, cloud: &Cloud) -> Result<CloudSetup, Flaw> {
+        let (assortment, market) = match (cloud.catalog.value, &cloud.region) {
             (Catalog::Kwok, None) => {
                 let menu = Menu::generated();
-                let market = Market { types: menu.types().to_vec(), place: "the kwok catalogue".to_owned() };
-                (Assortment::Menu(menu), market)
+                let (types, place) = (menu.types().to_vec(), "the kwok catalogue".to_owned());
+                (Assortment::Menu(menu), Market { types, images: Vec::new(), place })
             }
             (Catalog::Kwok, Some(region)) => {
                 let remedy = "leave `region` out, or write `catalog: ec2`";
-                return Err(Flaw::new(region.referenced.line(), "the kwok catalogue has no regions", remedy));
+                return Err(Flaw::new(line(region), "the kwok catalogue has no regions", remedy));
             }
             (Catalog::Ec2, None) => {
                 let remedy = "write one, such as `region: us-east-1`";
-                return Err(Flaw::new(line, "the ec2 catalogue needs a region", remedy));
+                return Err(Flaw::new(line(&cloud.catalog), "the ec2 catalogue needs a region", remedy));
             }
             (Catalog::Ec2, Some(region)) => {
                 let types = provider::ec2::catalog().types(&region.value).map_err(|_| {
                     let regions = provider::ec2::catalog().regions().collect::<Vec<_>>().join(", ");
                     let problem = format!("nothing is known about the region {:?}", region.value);
-                    Flaw::new(region.referenced.line(), problem, format!("use one of {regions}"))
+                    Flaw::new(line(region), problem, format!("use one of {regions}"))
                 })?;
-                let market = Market { types, place: region.value.clone() };
-                (Assortment::Ec2 { region: region.value.clone() }, market)
+                let (images, place) = (Kwok::image_families().collect(), region.value.clone());
+                (Assortment::Ec2 { region: place.clone() }, Market { types, images, place })
             }
         };
         let delay = |given: &Option<Spanned<api::Duration>>| given.as_ref().map(not_negative).transpose();
@@ -155,75 +154,56 @@ impl Reader<'_> {
             launch: delay(&cloud.launch_delay)?.unwrap_or_default(),
             registration: delay(&cloud.registration_delay)?.unwrap_or_default(),
         };
-        let shortages = cloud.shortages.iter().map(|goods| Selection::of(&goods.value, &market));
+        let shortages = cloud.shortages.iter().map(|choice| Selection::of(choice.goods(), &market));
         let shortages = shortages.collect::<Result<_, _>>()?;
         self.market = Some(market);
         Ok(CloudSetup { assortment, delays, shortages })
     }
 
     fn step(&self, step: &Spanned<Step>, duration: Duration) -> Result<TimedAction, Fault> {
-        let (line, step) = (step.referenced.line(), &step.value);
-        let at = not_negative(&step.at).map_err(|flaw| flaw.within(self.file))?;
+        let (line, step) = (line(step), &step.value);
+        let within = |flaw: Flaw| flaw.within(self.file);
+        steps::only_one(line, &step.deeds()).map_err(within)?;
+        let at = not_negative(&step.at).map_err(within)?;
         let action = match &step.trace {
-            Some(trace) => {
-                only_one(line, step).map_err(|flaw| flaw.within(self.file)).and_then(|()| self.trace(trace))?
-            }
-            None => self.action(line, step).map_err(|flaw| flaw.within(self.file))?,
+            Some(trace) => self.trace(trace)?,
+            None => self.action(line, step).map_err(within)?,
         };
-        let (until, what) = match &action {
-            Action::Expect(Expectation { when: When::Within(time), .. }) => (at + *time, "`at` and `within`"),
-            Action::Expect(Expectation { when: When::Throughout(time), .. }) => (at + *time, "`at` and `throughout`"),
-            Action::Churn { lasts, .. } => (at + *lasts, "`at` and `for`"),
-            Action::Scale { over, .. } => (at + *over, "`at` and `over`"),
-            _ => (at, "`at`"),
-        };
-        if until > duration {
-            let problem =
-                format!("{what} end {} s after the start, the scenario after {}", until.as_secs(), duration.as_secs());
-            let remedy = "make `duration` longer or the time shorter";
-            return Err(Flaw::new(step.at.referenced.line(), problem, remedy).within(self.file));
-        }
-        Ok(TimedAction { at, line, action })
+        steps::ends_in_time(step, duration).map_err(within)?;
+        let target_line = step.target().map_or(line, |target| sense::line(target.name));
+        Ok(TimedAction { at, line, target_line, action })
     }
 
     fn action(&self, line: u64, step: &Step) -> Result<Action, Flaw> {
-        only_one(line, step)?;
         if let Some(source) = &step.apply {
-            return Ok(Action::Apply(source.items().into_iter().map(Manifest::of).collect()));
+            return steps::apply(source);
         }
         if let Some(target) = &step.delete {
-            return Ok(Action::Delete(Object::of(&target.kind, target.namespace.as_deref(), &target.name)?));
+            return Object::of(target.target()).map(Action::Delete);
         }
-        if let Some(scale) = &step.scale {
-            let object = Object::of(&scale.kind, scale.namespace.as_deref(), &scale.name)?;
-            if !object.kind.has(Subresource::Scale) {
-                let problem = format!("a {} cannot be scaled", object.kind);
-                let remedy = "scale a Deployment, ReplicaSet, StatefulSet or NodePool";
-                return Err(Flaw::new(scale.kind.referenced.line(), problem, remedy));
-            }
-            let over = scale.over.as_ref().map(not_negative).transpose()?.unwrap_or_default();
-            if scale.at_random && !matches!(object.kind, Kind::Deployment | Kind::ReplicaSet) {
-                let problem = format!("which pods of a {} go is not up to chance", object.kind);
-                return Err(Flaw::new(scale.kind.referenced.line(), problem, "leave `atRandom` out"));
-            }
-            return Ok(Action::Scale { object, replicas: scale.replicas, over, at_random: scale.at_random });
+        if let Some(given) = &step.scale {
+            return steps::scale(given);
         }
-        if let Some(patch) = &step.patch {
-            let object = Object::of(&patch.kind, patch.namespace.as_deref(), &patch.name)?;
-            return Ok(Action::Patch { object, patch: Manifest::of(&patch.patch) });
+        if let Some(given) = &step.patch {
+            let (object, patch) = (Object::of(given.target())?, Manifest::of(&given.patch));
+            if patch.value.as_object().is_none_or(serde_json::Map::is_empty) {
+                let remedy = "write the fields that change, such as `spec: {replicas: 2}`";
+                return Err(Flaw::new(given.patch.line, "the patch changes nothing", remedy));
+            }
+            return Ok(Action::Patch { object, patch });
         }
         if let Some(event) = &step.cloud {
-            return self.cloud_action(event.referenced.line(), &event.value).map(Action::Cloud);
+            return self.cloud_action(sense::line(event), &event.value).map(Action::Cloud);
         }
         if let Some(given) = &step.churn {
-            return churn(given);
+            return steps::churn(given);
         }
         if let Some(given) = &step.sick {
             return self.sick(given);
         }
         match &step.expect {
-            Some(expect) => self.expectation(expect.referenced.line(), &expect.value).map(Action::Expect),
-            None => Err(nothing(line)),
+            Some(expect) => self.expectation(sense::line(expect), &expect.value).map(Action::Expect),
+            None => Err(steps::nothing(line, &step.deeds())),
         }
     }
 
@@ -232,69 +212,59 @@ impl Reader<'_> {
     }
 
     fn cloud_action(&self, line: u64, event: &CloudEvent) -> Result<CloudAction, Flaw> {
+        steps::only_one(line, &event.deeds())?;
         let market = self.market()?;
-        let given = [
-            event.price.is_some(),
-            event.shortage.is_some(),
-            event.restock.is_some(),
-            event.interruption.is_some(),
-            event.image.is_some(),
-        ];
-        if given.iter().filter(|is_given| **is_given).count() != 1 {
-            let remedy = "write one of price, shortage, restock, interruption, image";
-            return Err(Flaw::new(line, "one thing at a time happens to a cloud", remedy));
-        }
         if let Some(price) = &event.price {
-            let goods = goods(&price.types, &price.zones, &price.capacity_types);
-            let change = price_rule(line, price.per_hour.as_ref(), price.times.as_ref())?;
-            return Ok(CloudAction::Price { goods: Selection::of(&goods, market)?, change });
+            let change = steps::price_rule(sense::line(price), &price.value)?;
+            return Ok(CloudAction::Price { goods: Selection::of(price.value.goods(), market)?, change });
         }
-        if let Some(goods) = &event.shortage {
-            return Selection::of(goods, market).map(CloudAction::Shortage);
+        if let Some(choice) = &event.shortage {
+            return Selection::of(choice.goods(), market).map(CloudAction::Shortage);
         }
-        if let Some(goods) = &event.restock {
-            return Selection::of(goods, market).map(CloudAction::Restock);
+        if let Some(choice) = &event.restock {
+            return Selection::of(choice.goods(), market).map(CloudAction::Restock);
         }
         if let Some(struck) = &event.interruption {
-            let goods = goods(&struck.types, &struck.zones, &struck.capacity_types);
-            let notice = struck.notice.as_ref().map(not_negative).transpose()?.unwrap_or(NOTICE);
-            let goods = Selection::of(&goods, market)?;
-            return Ok(CloudAction::Interruption { goods, count: struck.count as usize, notice });
+            return steps::interruption(struck, market);
         }
         match &event.image {
-            Some(image) => Ok(CloudAction::Image { family: image.family.clone(), release: image.release.clone() }),
-            None => Err(nothing(line)),
+            Some(given) => steps::image(given, market),
+            None => Err(steps::nothing(line, &event.deeds())),
         }
     }
 
     fn sick(&self, given: &Sick) -> Result<Action, Flaw> {
-        let goods = goods(&given.types, &given.zones, &given.capacity_types);
         let status = &given.status;
         if !["True", "False", "Unknown"].contains(&status.value.as_str()) {
             let problem = format!("{:?} is no status of a condition", status.value);
-            return Err(Flaw::new(status.referenced.line(), problem, "write \"True\", \"False\" or Unknown"));
+            return Err(Flaw::new(line(status), problem, "write \"True\", \"False\" or Unknown"));
         }
-        let condition = given.condition.clone().unwrap_or_else(|| "Ready".to_owned());
+        if let Some(none) = given.condition.as_ref().filter(|condition| condition.value.is_empty()) {
+            return Err(Flaw::new(line(none), "the condition has no name", "write one such as Ready"));
+        }
+        let condition = given.condition.as_ref().map_or("Ready", |condition| &condition.value).to_owned();
+        let well_at_once = "they are well again at once";
         Ok(Action::Sick {
-            goods: Selection::of(&goods, self.market()?)?,
-            count: given.count as usize,
+            goods: Selection::of(given.goods(), self.market()?)?,
+            count: count(given.count.as_ref())?,
             sickness: Sickness { condition, status: status.value.clone() },
-            lasts: given.lasts.as_ref().map(not_negative).transpose()?,
+            lasts: given.lasts.as_ref().map(|time| positive(time, well_at_once)).transpose()?,
         })
     }
 
     fn expectation(&self, line: u64, expect: &Expect) -> Result<Expectation, Flaw> {
         let market = self.market()?;
-        expect.types.iter().flatten().try_for_each(|name| market.check_type(name))?;
+        let types = names(expect.types.as_ref())?;
+        types.iter().try_for_each(|name| market.check_type(name))?;
         let expectation = Expectation {
             nodes: expect.nodes,
-            types: expect.types.as_ref().map(|names| names.iter().map(|name| name.value.clone()).collect()),
-            price_at_most: expect.price_per_hour_at_most.as_ref().map(price).transpose()?,
+            types: expect.types.as_ref().map(|_| types.iter().map(|name| name.value.clone()).collect()),
+            price_at_most: expect.price_per_hour_at_most.as_ref().map(sense::price).transpose()?,
             pending_pods: expect.pending_pods,
             running_pods: expect.running_pods,
             evicted_pods: expect.evicted_pods,
             launched_after: expect.launched_after.as_ref().map(not_negative).transpose()?,
-            when: when(line, expect)?,
+            when: steps::when(expect)?,
         };
         if expectation.judge(&super::expectation::State::default()).0.is_empty() {
             let remedy = "write one of nodes, types, pricePerHourAtMost, pendingPods, runningPods, evictedPods, \
@@ -305,38 +275,33 @@ impl Reader<'_> {
     }
 
     fn trace(&self, given: &Trace) -> Result<Action, Fault> {
-        let flaw = |line: u64, problem: String, remedy: &str| Flaw::new(line, problem, remedy).within(self.file);
-        let line = given.file.referenced.line();
-        let market = self.market().map_err(|flaw| flaw.within(self.file))?;
-        let template = given.template.as_ref().map_or_else(|| serde_json::json!({}), Located::value);
-        if !template["spec"]["containers"].is_null() || !template.is_object() {
-            let line = given.template.as_ref().map_or(line, |template| template.line_of("spec.containers"));
-            return Err(flaw(
-                line,
-                "containers come from the trace".to_owned(),
-                "leave `containers` out of the template",
-            ));
-        }
+        let within = |flaw: Flaw| flaw.within(self.file);
+        let template = given.template.as_ref().map(Manifest::of);
+        template.iter().try_for_each(steps::check_template).map_err(within)?;
         let to = given.to.as_ref().map_or(u64::MAX, |to| to.value);
         if to <= given.from {
-            let line = given.to.as_ref().map_or(line, |to| to.referenced.line());
-            return Err(flaw(line, format!("the window from {} to {to} is empty", given.from), "make `to` larger"));
+            let problem = format!("the window from {} to {to} is empty", given.from);
+            let line = given.to.as_ref().map_or(line(&given.file), line);
+            return Err(within(Flaw::new(line, problem, "make `to` larger")));
         }
         let text = (self.open)(&given.file.value).map_err(|problem| {
-            flaw(
-                line,
-                format!("cannot read the trace: {problem}"),
-                "name a file that is there; $DOVETAIL_DATA may begin it",
-            )
+            let remedy = "name a file that is there; $DOVETAIL_DATA may begin it";
+            within(Flaw::new(line(&given.file), format!("cannot read the trace: {problem}"), remedy))
         })?;
         let window = trace::Window { from: given.from, to };
         let mut pods = trace::read(&text, window).map_err(|flaw| flaw.within(&given.file.value))?;
         let all = pods.len();
-        pods.retain(|pod| pod.fits_on_any(&market.types));
-        let name = Path::new(&given.file.value).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let types = &self.market().map_err(within)?.types;
+        // Thousands of pods are of few sorts, and there are hundreds of types to try each on.
+        let mut fits = BTreeMap::new();
+        pods.retain(|pod| *fits.entry(pod.amounts).or_insert_with(|| pod.fits_on_any(types)));
+        let stem = Path::new(&given.file.value).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let namespace = given.namespace.as_ref().map(name).transpose().map_err(within)?;
         Ok(Action::Trace(Arc::new(trace::Trace {
-            name: name.unwrap_or_default(),
-            namespace: given.namespace.clone().unwrap_or_else(|| "default".to_owned()),
+            name: stem.unwrap_or_default(),
+            file: given.file.value.clone(),
+            namespace: namespace.unwrap_or("default").to_owned(),
+            namespace_line: given.namespace.as_ref().map_or(line(&given.file), line),
             template,
             dropped: all - pods.len(),
             pods,
@@ -344,109 +309,41 @@ impl Reader<'_> {
     }
 }
 
-fn only_one(line: u64, step: &Step) -> Result<(), Flaw> {
-    let given = [
-        step.apply.is_some(),
-        step.delete.is_some(),
-        step.scale.is_some(),
-        step.patch.is_some(),
-        step.cloud.is_some(),
-        step.expect.is_some(),
-        step.trace.is_some(),
-        step.churn.is_some(),
-        step.sick.is_some(),
-    ];
-    match given.iter().filter(|is_given| **is_given).count() {
-        1 => Ok(()),
-        0 => Err(nothing(line)),
-        _ => Err(Flaw::new(line, "a step does one thing", "make two steps with the same `at`")),
-    }
-}
-
-fn nothing(line: u64) -> Flaw {
-    let remedy = "write one of apply, delete, scale, patch, cloud, expect, trace, churn, sick";
-    Flaw::new(line, "nothing happens in this step", remedy)
-}
-
 /// What the autoscaler's flags say. A warning is a fault here: nobody would read it.
-fn operator(given: Option<&Spanned<Operator>>) -> Result<controllers::Settings, Flaw> {
+fn operator(given: Option<&Operator>) -> Result<controllers::Settings, Flaw> {
     let Some(given) = given else { return Ok(controllers::Settings::default()) };
+    let (gates, payback, cooldown) = (&given.feature_gates, &given.consolidation_payback, &given.pod_move_cooldown);
+    let value = |time: &Option<Spanned<api::Duration>>| time.as_ref().map(|time| time.value);
+    let fee = &given.node_fee;
     let flags = Flags {
-        feature_gates: given.value.feature_gates.clone(),
-        consolidation_payback: given.value.consolidation_payback,
-        pod_move_cooldown: given.value.pod_move_cooldown,
+        feature_gates: gates.as_ref().map(|gates| gates.value.clone()),
+        consolidation_payback: value(payback),
+        pod_move_cooldown: value(cooldown),
+        node_fee: fee.as_ref().map(|fee| fee.value.to_string()),
         ..Flags::default()
     };
-    let flaw = |problem: String| {
-        Flaw::new(given.referenced.line(), problem, "write what the flags of `dovetail controller` take")
-    };
+    // Each alone, so that what is wrong with one is said of its line.
+    let Flags { feature_gates, consolidation_payback, pod_move_cooldown, node_fee, .. } = flags.clone();
+    let alone = [
+        (gates.as_ref().map(line), Flags { feature_gates, ..Flags::default() }),
+        (payback.as_ref().map(line), Flags { consolidation_payback, ..Flags::default() }),
+        (cooldown.as_ref().map(line), Flags { pod_move_cooldown, ..Flags::default() }),
+        (fee.as_ref().map(line), Flags { node_fee, ..Flags::default() }),
+    ];
+    let mut last = 1;
+    for (line, flags) in alone {
+        let Some(line) = line else { continue };
+        chosen(line, flags)?;
+        last = line;
+    }
+    chosen(last, flags)
+}
+
+fn chosen(line: u64, flags: Flags) -> Result<controllers::Settings, Flaw> {
+    let flaw = |problem: String| Flaw::new(line, problem, "write what the flags of `dovetail controller` take");
     let chosen = controllers::Settings::choose(flags, |_| None).map_err(|error| flaw(error.to_string()))?;
     match chosen.warnings.into_iter().next() {
         None => Ok(chosen.settings),
         Some(warning) => Err(flaw(warning)),
-    }
-}
-
-fn churn(given: &Churn) -> Result<Action, Flaw> {
-    let line = given.kind.referenced.line();
-    let object = Object::of(&given.kind, given.namespace.as_deref(), &given.name)?;
-    if !matches!(object.kind, Kind::Deployment | Kind::ReplicaSet | Kind::StatefulSet) {
-        let problem = format!("nobody brings pods of a {} back", object.kind);
-        return Err(Flaw::new(line, problem, "name a Deployment, ReplicaSet or StatefulSet"));
-    }
-    let (every, lasts) = (not_negative(&given.every)?, not_negative(&given.lasts)?);
-    if every.is_zero() {
-        return Err(Flaw::new(given.every.referenced.line(), "no time passes in between", "write a time such as 1m"));
-    }
-    Ok(Action::Churn { object, count: given.count as usize, every, lasts })
-}
-
-fn when(line: u64, expect: &Expect) -> Result<When, Flaw> {
-    match (&expect.within, &expect.throughout) {
-        (within, None) => Ok(When::Within(within.as_ref().map(not_negative).transpose()?.unwrap_or_default())),
-        (None, Some(time)) => not_negative(time).map(When::Throughout),
-        (Some(_), Some(_)) => Err(Flaw::new(line, "at some moment or at every one", "write `within` or `throughout`")),
-    }
-}
-
-fn goods(types: &[Spanned<String>], zones: &[Spanned<String>], capacity_types: &[Spanned<String>]) -> Goods {
-    Goods { types: types.to_vec(), zones: zones.to_vec(), capacity_types: capacity_types.to_vec() }
-}
-
-fn price_rule(line: u64, per_hour: Option<&Spanned<f64>>, times: Option<&Spanned<f64>>) -> Result<PriceRule, Flaw> {
-    match (per_hour, times) {
-        (Some(dollars), None) => price(dollars).map(PriceRule::Is),
-        (None, Some(times)) if times.value.is_finite() && (0.0..=1e6).contains(&times.value) => {
-            Ok(PriceRule::TimesPartsPerMillion((times.value * 1e6).round() as i64))
-        }
-        (None, Some(times)) => Err(Flaw::new(
-            times.referenced.line(),
-            "no price can be so many times another",
-            "write a factor such as 1.5",
-        )),
-        _ => Err(Flaw::new(line, "a price changes in one way", "write `perHour` or `times`")),
-    }
-}
-
-fn price(dollars: &Spanned<f64>) -> Result<Price, Flaw> {
-    Price::from_dollars(dollars.value)
-        .map_err(|error| Flaw::new(dollars.referenced.line(), error.to_string(), "write dollars per hour"))
-}
-
-fn not_negative(time: &Spanned<api::Duration>) -> Result<Duration, Flaw> {
-    match time.value < api::Duration::ZERO {
-        true => {
-            Err(Flaw::new(time.referenced.line(), "the time is negative", "write a time such as 30s, 10m or 1h30m"))
-        }
-        false => Ok(time.value.to_std()),
-    }
-}
-
-fn positive(time: &Spanned<api::Duration>) -> Result<Duration, Flaw> {
-    match not_negative(time)? {
-        Duration::ZERO => {
-            Err(Flaw::new(time.referenced.line(), "the scenario takes no time", "write a time such as 1h"))
-        }
-        time => Ok(time),
     }
 }

@@ -34,6 +34,8 @@ pub(in crate::scenario) struct Machine {
     pub(in crate::scenario) ready: Option<Timestamp>,
     pub(in crate::scenario) ended: Option<Timestamp>,
     pub(in crate::scenario) reason: Option<String>,
+    /// Whether the cloud has announced that it takes it back.
+    pub(in crate::scenario) is_interrupted: bool,
     /// Why somebody means to disrupt it, if anybody does.
     marked: Option<String>,
 }
@@ -51,7 +53,6 @@ pub(super) struct Machines {
     known: BTreeMap<Arc<str>, Machine>,
     running: BTreeSet<Arc<str>>,
     by_node: BTreeMap<String, Arc<str>>,
-    interrupted: BTreeSet<String>,
     price: Price,
     launched: Vec<Arc<str>>,
     ready: Vec<Arc<str>>,
@@ -65,6 +66,29 @@ fn disruption_reason(claim: &Value) -> Option<&str> {
     condition(claim, "DisruptionReason").and_then(|condition| condition["reason"].as_str())
 }
 
+/// Why a claim goes: what a disruption has written on it, or what can be seen.
+fn reason_of(claim: &Value, is_interrupted: bool, now: Timestamp) -> String {
+    if let Some(said) = disruption_reason(claim) {
+        return said.to_owned();
+    }
+    let created = moment(&claim["metadata"]["creationTimestamp"]);
+    let lives: Option<api::NillableDuration> = claim["spec"]["expireAfter"].as_str().and_then(|text| text.parse().ok());
+    let lives = lives.and_then(|lives| lives.value());
+    let is_old = created
+        .zip(lives)
+        .is_some_and(|(created, lives)| now.duration_since(created).as_nanos() >= i128::from(lives.as_nanos()));
+    let unmet = ["Launched", "Registered"].into_iter().find(|stage| !has_condition(claim, stage, "True"));
+    match (is_old, unmet) {
+        (true, _) => "Expired".to_owned(),
+        _ if is_interrupted => "Interrupted".to_owned(),
+        (_, Some(stage)) => {
+            let said = condition(claim, stage).and_then(|condition| condition["reason"].as_str());
+            said.map_or_else(|| format!("Not{stage}"), str::to_owned)
+        }
+        (_, None) => "Deleted".to_owned(),
+    }
+}
+
 impl Machines {
     pub(super) fn new(prices: Prices) -> Self {
         Self {
@@ -72,7 +96,6 @@ impl Machines {
             known: BTreeMap::new(),
             running: BTreeSet::new(),
             by_node: BTreeMap::new(),
-            interrupted: BTreeSet::new(),
             price: Price::ZERO,
             launched: Vec::new(),
             ready: Vec::new(),
@@ -92,8 +115,10 @@ impl Machines {
         }
     }
 
-    pub(super) fn interrupted(&mut self, provider_id: &str) {
-        self.interrupted.insert(provider_id.to_owned());
+    pub(super) fn interrupted(&mut self, claim: &str) {
+        if let Some(machine) = self.known.get_mut(claim) {
+            machine.is_interrupted = true;
+        }
     }
 
     /// Says whether the claim has just been told to go.
@@ -145,6 +170,7 @@ impl Machines {
             ready: None,
             ended: None,
             reason: None,
+            is_interrupted: false,
             marked: None,
         };
         self.price = self.price.plus(price);
@@ -154,7 +180,8 @@ impl Machines {
     }
 
     fn leave(&mut self, key: &Arc<str>, claim: &Value, now: Timestamp) -> Leaving {
-        let reason = self.reason_of(claim, now);
+        let is_interrupted = self.known.get(key).is_some_and(|machine| machine.is_interrupted);
+        let reason = reason_of(claim, is_interrupted, now);
         let machine = self.known.get_mut(key);
         let price = machine.as_ref().map(|machine| machine.price).unwrap_or_default();
         match machine {
@@ -165,31 +192,6 @@ impl Machines {
             None => self.given_up.entry(reason.clone()).or_default().push(key.clone()),
         }
         Leaving { name: self.name_of(key), reason, price }
-    }
-
-    /// Why a claim goes: what a disruption has written on it, or what can be seen.
-    fn reason_of(&self, claim: &Value, now: Timestamp) -> String {
-        if let Some(said) = disruption_reason(claim) {
-            return said.to_owned();
-        }
-        let provider_id = claim["status"]["providerID"].as_str().unwrap_or_default();
-        let created = moment(&claim["metadata"]["creationTimestamp"]);
-        let lives: Option<api::NillableDuration> =
-            claim["spec"]["expireAfter"].as_str().and_then(|text| text.parse().ok());
-        let lives = lives.and_then(|lives| lives.value());
-        let is_old = created
-            .zip(lives)
-            .is_some_and(|(created, lives)| now.duration_since(created).as_nanos() >= i128::from(lives.as_nanos()));
-        let unmet = ["Launched", "Registered"].into_iter().find(|stage| !has_condition(claim, stage, "True"));
-        match (is_old, unmet) {
-            (true, _) => "Expired".to_owned(),
-            _ if self.interrupted.contains(provider_id) => "Interrupted".to_owned(),
-            (_, Some(stage)) => {
-                let said = condition(claim, stage).and_then(|condition| condition["reason"].as_str());
-                said.map_or_else(|| format!("Not{stage}"), str::to_owned)
-            }
-            (_, None) => "Deleted".to_owned(),
-        }
     }
 
     /// A Node that goes takes its machine along, if the claim has not gone before.
@@ -210,8 +212,7 @@ impl Machines {
         let Some(machine) = self.known.get_mut(key) else { return };
         machine.ended = Some(now);
         if machine.reason.is_none() {
-            let is_interrupted = self.interrupted.contains(&machine.provider_id);
-            machine.reason = Some(if is_interrupted { "Interrupted" } else { "Deleted" }.to_owned());
+            machine.reason = Some(if machine.is_interrupted { "Interrupted" } else { "Deleted" }.to_owned());
         }
         self.price = Price::from_pico(self.price.pico() - machine.price.pico());
         self.gone.push(key.clone());

@@ -138,6 +138,10 @@ impl Pods {
     /// Who waits, in words.
     pub(super) fn waiting_line(&self) -> String {
         let total = self.totals.pending;
+        // Machines without a delay may be there in the moment in which they were decided on.
+        if total == 0 {
+            return "nobody waits any more".to_owned();
+        }
         let mut groups: Vec<(&Arc<str>, usize)> = self.waiting.iter().map(|(group, count)| (group, *count)).collect();
         groups.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         let named: Vec<String> =

@@ -151,6 +151,44 @@ fn a_scale_can_be_gradual() {
 }
 
 #[test]
+fn the_last_word_about_replicas_ends_a_gradual_change() {
+    let two = "spec: {replicas: 2}";
+    let manifest = format!("{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, {two}}}");
+    for (word, pods) in [
+        ("scale: {kind: Deployment, name: web, replicas: 2}".to_owned(), 2),
+        ("scale: {kind: Deployment, name: web, replicas: 2, over: 1m}".to_owned(), 2),
+        (format!("patch: {{kind: Deployment, name: web, patch: {{{two}}}}}"), 2),
+        (format!("apply: {manifest}"), 2),
+        ("delete: {kind: Deployment, name: web}".to_owned(), 0),
+        // Who says nothing about replicas leaves them to whoever did.
+        ("patch: {kind: Deployment, name: web, patch: {metadata: {labels: {a: b}}}}".to_owned(), 40),
+    ] {
+        let steps = format!(
+            "
+    - {{at: 1m, scale: {{kind: Deployment, name: web, replicas: 40, over: 10m}}}}
+    - {{at: 3m, {word}}}
+    - {{at: 5m, expect: {{runningPods: {}}}}}
+    - {{at: 20m, expect: {{runningPods: {pods}, pendingPods: 0}}}}
+",
+            if pods == 40 { "{min: 10}".to_owned() } else { pods.to_string() }
+        );
+        let (report, _) = play(&story("", &steps));
+        assert!(report.is_as_expected(), "{word}: {:?}", verdicts(&report));
+    }
+}
+
+#[test]
+fn steps_of_one_time_happen_in_the_order_of_the_file() {
+    let scale = "- {at: 1m, scale: {kind: Deployment, name: web, replicas: 3}}";
+    let patch = "- {at: 1m, patch: {kind: Deployment, name: web, patch: {spec: {replicas: 1}}}}";
+    for (first, second, pods) in [(scale, patch, 1), (patch, scale, 3)] {
+        let steps = format!("\n    {first}\n    {second}\n    - {{at: 5m, expect: {{runningPods: {pods}}}}}\n");
+        let (report, _) = play(&story("", &steps));
+        assert!(report.is_as_expected(), "{:?}", verdicts(&report));
+    }
+}
+
+#[test]
 fn prices_that_move_change_the_bill() {
     let steps = "
     - {at: 1m, scale: {kind: Deployment, name: web, replicas: 1}}
@@ -180,6 +218,44 @@ fn a_machine_that_is_taken_back_is_replaced() {
     assert_eq!(reasons, [Some("Interrupted"), None], "{:?}", report.nodes);
     // It is drained within its notice, not after it.
     assert!(report.nodes[0].deleted_at.is_some_and(|gone| (300.0..=360.0).contains(&gone)), "{:?}", report.nodes);
+}
+
+/// Every pod on a machine of its own, which takes it half a minute to leave.
+const APART: &str = "
+    - at: 1m
+      patch:
+        kind: Deployment
+        name: web
+        patch:
+          spec:
+            replicas: 4
+            template:
+              metadata: {annotations: {dovetail.dev/stop-seconds: \"30\"}}
+              spec:
+                affinity:
+                  podAntiAffinity:
+                    requiredDuringSchedulingIgnoredDuringExecution:
+                      - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}
+    - {at: 4m, expect: {nodes: 4, runningPods: 4}}
+";
+
+#[test]
+fn a_machine_that_has_notice_is_not_struck_in_the_place_of_another() {
+    // Twice at one time, and once more while the first two are on their way out.
+    let steps = "
+    - {at: 5m, cloud: {interruption: {notice: 2m}}}
+    - {at: 5m, cloud: {interruption: {notice: 2m}}}
+    - {at: 5m10s, cloud: {interruption: {notice: 2m}}}
+    - {at: 20m, expect: {nodes: 4, runningPods: 4}}
+";
+    let (report, _) = play(&story("", &format!("{APART}{steps}")));
+    assert!(report.is_as_expected(), "{:?} {:?}", verdicts(&report), report.nodes);
+    let struck = |node: &&crate::scenario::NodeReport| node.reason.as_deref() == Some("Interrupted");
+    let mut gone: Vec<f64> = report.nodes.iter().filter(struck).filter_map(|node| node.deleted_at).collect();
+    gone.sort_by(f64::total_cmp);
+    let [first, second, third] = gone[..] else { panic!("{:?}", report.nodes) };
+    assert!(first > 310.0 && second < third, "the first two were still there: {gone:?}");
+    assert!(report.nodes.iter().filter(struck).all(|node| node.created_at < 240.0), "the oldest: {:?}", report.nodes);
 }
 
 #[test]
