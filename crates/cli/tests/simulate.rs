@@ -6,35 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const SHORT: &str = "apiVersion: dovetail.dev/v1alpha1
-kind: Scenario
-metadata: {name: short}
-spec:
-  cloud: {catalog: kwok, registrationDelay: 5s}
-  duration: 1m
-  steps:
-    - at: 10s
-      apply:
-        apiVersion: v1
-        kind: Pod
-        metadata: {name: alone}
-        spec: {containers: [{name: a, image: b, resources: {requests: {cpu: 100m}}}]}
-    - at: 10s
-      expect: {runningPods: 1, nodes: 1, within: 20s}
----
-apiVersion: karpenter.kwok.sh/v1alpha1
-kind: KWOKNodeClass
-metadata: {name: default}
----
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: general}
-spec:
-  template:
-    spec:
-      requirements: []
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-";
+/// A story that is over soon.
+const SHORT: &str = include_str!("../../../scenarios/one-pod.yaml");
 
 fn simulate(file: &Path, more: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dovetail")).arg("simulate").arg(file).args(more).output().unwrap()
@@ -132,21 +105,40 @@ fn an_expectation_that_fails_ends_with_1_and_says_how_to_see_it_again() {
 #[test]
 fn a_scenario_that_makes_no_sense_ends_with_2_and_names_the_line() {
     for (from, to, line, words) in [
-        ("duration", "duraton", 6, "duraton"),
-        ("at: 10s\n      expect", "at: 10h\n      expect", 14, "duration"),
-        ("cpu: 100m", "cpu: lots", 9, "refuse"),
-        ("requirements: []", "requirments: []", 26, "spec.template.spec.requirements: Required"),
+        ("duration", "duraton", 8, "duraton"),
+        ("at: 10s\n      expect", "at: 10h\n      expect", 16, "duration"),
+        ("cpu: 100m", "cpu: lots", 15, "refuse"),
+        ("requirements: []", "requirments: []", 30, "spec.template.spec.requirements: Required"),
+        ("{runningPods: 1, ", "{types: [], ", 17, "the list is empty"),
     ] {
+        assert!(SHORT.contains(from), "{from}");
         let folder = scenario(&SHORT.replace(from, to));
-        let file = folder.path().join("story.yaml");
-        let output = simulate(&file, &[]);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.lines().count() == 1 && output.stdout.is_empty(), "{said}");
-        assert!(said.starts_with(&format!("dovetail: {}:", file.display())) && said.contains(words), "{said}");
-        let found: u64 = said.split(".yaml:").nth(1).and_then(|rest| rest.split(':').next()).unwrap().parse().unwrap();
-        assert!(found.abs_diff(line) <= 5, "line {line}: {said}");
+        refuses(
+            &folder.path().join("story.yaml"),
+            &folder.path().join("story.yaml").display().to_string(),
+            line,
+            words,
+        );
     }
+}
+
+#[test]
+fn a_trace_that_makes_no_sense_ends_with_2_and_names_its_line() {
+    let folder = scenario(&SHORT.replace("apply:\n", "trace: {file: trace.csv}\n    - at: 10s\n      apply:\n"));
+    let header = "name,cpu_milli,memory_mib,creation_time,deletion_time";
+    std::fs::write(folder.path().join("trace.csv"), format!("{header}\na,1,1,0,9\nb,1,1,5,4\n")).unwrap();
+    refuses(&folder.path().join("story.yaml"), "trace.csv", 3, "b leaves at 4");
+    std::fs::write(folder.path().join("trace.csv"), format!("{header}\na,1,1,0,9\nalone,1,1,5,9\n")).unwrap();
+    refuses(&folder.path().join("story.yaml"), "trace.csv", 3, "already exists");
+}
+
+/// Plays nothing, and says on one line what is wrong with which line of which file.
+fn refuses(story: &Path, file: &str, line: u64, words: &str) {
+    let output = simulate(story, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.lines().count() == 1 && output.stdout.is_empty(), "{said}");
+    assert!(said.starts_with(&format!("dovetail: {file}:{line}: ")) && said.contains(words), "line {line}: {said}");
 }
 
 #[test]
