@@ -19,11 +19,14 @@ mod page;
 mod random;
 mod results;
 mod rows;
+#[cfg(test)]
+mod sample;
 mod sha256;
 mod solve;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod wishes;
 
 use std::io::Write;
@@ -34,7 +37,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 
 use contest::Contest;
-use results::Results;
+use results::{Quotient, Results};
 use rows::{Kind, Row};
 use targets::Outcome;
 
@@ -72,7 +75,7 @@ pub struct Options {
     page: bool,
 }
 
-/// Parts that the benchmark runs as processes of their own, and the one about disruption.
+/// Parts that the benchmark runs as processes of their own, and those about disruption.
 #[derive(Subcommand, Debug)]
 enum Part {
     /// Solve one workload file with our engine
@@ -95,6 +98,8 @@ enum Part {
     },
     /// One full decision about clusters at rest, beside the reference's disruption loop
     Disrupt(disrupt::Options),
+    /// What the scenario `openb` cost, beside planning anew at every event
+    Trace(trace::Options),
 }
 
 /// Ends with one when a target is missed.
@@ -111,6 +116,7 @@ pub fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Some(Part::Disrupt(chosen)) => return disrupt::run(root, chosen),
+        Some(Part::Trace(chosen)) => return trace::run(root, chosen),
         None => (),
     }
     if cfg!(debug_assertions) {
@@ -121,7 +127,7 @@ pub fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
     let out = root.join(OUT);
     std::fs::create_dir_all(&out).with_context(|| format!("making {}", out.display()))?;
     let results = contests(root, &out, &rows, options)?;
-    conclude(root, &results, options)
+    conclude(root, &results, &rows, options)
 }
 
 /// The same command by a binary of the release profile: what an unoptimised engine needs is nobody's business.
@@ -151,6 +157,7 @@ fn contests(root: &Path, out: &Path, rows: &[Row], options: &Options) -> anyhow:
         runs: RUNS_MIN,
         cap_seconds: options.cap,
         is_fresh: options.fresh,
+        run: &contest::as_process,
     };
     // What was found without the reference must not push out what was found with it.
     let file = out.join(if options.ours_only { "ours.json" } else { RESULTS });
@@ -199,8 +206,8 @@ fn say_row(row: &results::RowResult) -> anyhow::Result<()> {
         "  ratio {} (with lowering {}), price ratio {}, price ÷ LP bound {}",
         number(row.ratio),
         number(row.ratio_with_lowering),
-        number(row.price_ratio),
-        number(row.price_over_lp_bound)
+        Quotient::over_peer(&row.ours, row.peer.as_ref()),
+        Quotient::over_bound(&row.ours, row.lp_bound)
     ))?;
     let samples = row.ours.assessment.iter().flat_map(|known| &known.violation_samples);
     samples.into_iter().try_for_each(|sample| say(format_args!("  ours: {sample}")))?;
@@ -208,7 +215,7 @@ fn say_row(row: &results::RowResult) -> anyhow::Result<()> {
 }
 
 /// Tells which targets are met, and writes the page if that is asked for.
-fn conclude(root: &Path, results: &Results, options: &Options) -> anyhow::Result<ExitCode> {
+fn conclude(root: &Path, results: &Results, rows: &[Row], options: &Options) -> anyhow::Result<ExitCode> {
     let findings = targets::findings(results);
     for finding in &findings {
         let word = match finding.outcome {
@@ -220,6 +227,9 @@ fn conclude(root: &Path, results: &Results, options: &Options) -> anyhow::Result
             "{word:<8} {:<24} {} {} (wanted {})",
             finding.row, finding.what, finding.got, finding.wanted
         ))?;
+    }
+    for row in rows.iter().filter(|row| results.row(row.name).is_none()) {
+        say(format_args!("{:<8} {:<24} was not measured: its targets are open", "unknown", row.name))?;
     }
     if options.page {
         let path = root.join(page::PAGE);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
-use xtask::{bench, catalog, disrupt_bench, tidy};
+use xtask::{bench, catalog, tidy};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The repository's own tools")]
@@ -30,8 +30,6 @@ enum Command {
     },
     /// Compare our engine with the reference on the same workloads, in one run
     Bench(bench::Options),
-    /// Time decisions about which nodes leave, on clusters in memory
-    DisruptBench(disrupt_bench::Options),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -42,7 +40,6 @@ fn main() -> anyhow::Result<ExitCode> {
             catalog::run(&root()?, if check { catalog::Mode::Check } else { catalog::Mode::Write })
         }
         Command::Bench(options) => bench::run(&root()?, &options),
-        Command::DisruptBench(options) => disrupt_bench::run(&options),
     }
 }
 

@@ -1,7 +1,11 @@
 //! One row: both sides solve the same file, each in a process of its own, and both plans are assessed.
 
+#[cfg(test)]
+mod tests;
+
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, ensure};
 use model::plan::Plan;
@@ -11,7 +15,7 @@ use super::answer::Answer;
 use super::assess::{self, Assessment};
 use super::bound;
 use super::file::Workload;
-use super::results::{self, Measured, RowResult, Side};
+use super::results::{self, Measured, Quotient, RowResult, Side};
 use super::rows::Row;
 use super::{generate, lower, machine, say};
 
@@ -31,6 +35,13 @@ pub(super) struct Contest<'a> {
     pub(super) cap_seconds: u64,
     /// Whether answers of the reference from an earlier run in this folder must not be used.
     pub(super) is_fresh: bool,
+    /// Runs a solver to its end.
+    pub(super) run: &'a dyn Fn(&mut Command) -> io::Result<Output>,
+}
+
+/// A solver as a process of its own, whose complaints are seen at once.
+pub(super) fn as_process(command: &mut Command) -> io::Result<Output> {
+    command.stderr(Stdio::inherit()).output()
 }
 
 /// The file of a row, written and read back.
@@ -84,7 +95,13 @@ impl Contest<'_> {
     fn is_current(&self, known: &RowResult, sha256: &str) -> bool {
         let has_peer = known.peer.is_some() == self.peer.is_some();
         let same_peer = self.peer.is_none_or(|(_, hash)| known.measured.peer_binary == hash);
-        known.sha256 == sha256 && known.measured.binary == self.measured.binary && has_peer && same_peer
+        let is_patient = known.peer.as_ref().is_none_or(|peer| self.is_patient(peer.capped, peer.seconds));
+        known.sha256 == sha256 && known.measured.binary == self.measured.binary && has_peer && same_peer && is_patient
+    }
+
+    /// Whether the reference had at least as much time as it would get now. Who was given up earlier may come to its end.
+    fn is_patient(&self, is_capped: bool, seconds: f64) -> bool {
+        !is_capped || seconds >= self.cap_seconds as f64
     }
 
     fn solve_ours(&self, row: &Row, prepared: &Prepared) -> anyhow::Result<Answer> {
@@ -92,7 +109,7 @@ impl Contest<'_> {
         let binary = std::env::current_exe().context("finding our own binary")?;
         let mut command = Command::new(binary);
         command.args(["bench", "solve", "--workload"]).arg(&prepared.path).arg("--out").arg(&path);
-        let answer = solved(command.args(["--runs", &self.runs.to_string()]), &path, prepared)?;
+        let answer = self.solved(command.args(["--runs", &self.runs.to_string()]), &path, prepared)?;
         say(format_args!(
             "  ours       {:>11.6} s, lowering {:.3} s, peak {:.0} MB",
             answer.median_seconds(),
@@ -106,7 +123,10 @@ impl Contest<'_> {
     fn solve_peer(&self, row: &Row, prepared: &Prepared, binary: &Path, hash: &str) -> anyhow::Result<(Answer, bool)> {
         // The name tells which harness answered which file; an answer under another name is not for this row.
         let path = self.out.join(format!("{}.{}.{hash}.peer.json", row.name, &prepared.sha256[..16]));
-        let reused = Answer::read(&path).ok().filter(|answer| !self.is_fresh && answer.sha256 == prepared.sha256);
+        let is_good = |answer: &Answer| {
+            answer.sha256 == prepared.sha256 && self.is_patient(answer.capped, answer.median_seconds())
+        };
+        let reused = Answer::read(&path).ok().filter(|answer| !self.is_fresh && is_good(answer));
         let is_reused = reused.is_some();
         let answer = match reused {
             Some(answer) => answer,
@@ -114,7 +134,7 @@ impl Contest<'_> {
                 let mut command = Command::new(binary);
                 command.args(["solve", "--workload"]).arg(&prepared.path).arg("--out").arg(&path);
                 command.args(["--parallelism", PARALLELISM]);
-                solved(command.args(["--cap", &format!("{}s", self.cap_seconds)]), &path, prepared)?
+                self.solved(command.args(["--cap", &format!("{}s", self.cap_seconds)]), &path, prepared)?
             }
         };
         let more = if answer.capped { "more than " } else { "" };
@@ -123,18 +143,22 @@ impl Contest<'_> {
         say(format_args!("  reference  {more}{seconds:.6} s, {runs} runs, parallelism {}{from}", answer.parallelism))?;
         Ok((answer, is_reused))
     }
-}
 
-/// Runs a solver and reads its answer. Both sides must have read the bytes that we wrote.
-fn solved(command: &mut Command, path: &Path, prepared: &Prepared) -> anyhow::Result<Answer> {
-    let _ = std::fs::remove_file(path);
-    let output = command.stderr(std::process::Stdio::inherit()).output().context("starting a solver")?;
-    ensure!(output.status.success(), "{command:?} failed: {}", output.status);
-    let printed = String::from_utf8_lossy(&output.stdout);
-    ensure!(printed.contains(&prepared.sha256), "{command:?} did not print the hash of {}", prepared.path.display());
-    let answer = Answer::read(path)?;
-    ensure!(answer.sha256 == prepared.sha256, "{command:?} solved another file than {}", prepared.path.display());
-    Ok(answer)
+    /// Runs a solver and reads its answer. Both sides must have read the bytes that we wrote.
+    fn solved(&self, command: &mut Command, path: &Path, prepared: &Prepared) -> anyhow::Result<Answer> {
+        let _ = std::fs::remove_file(path);
+        let output = (self.run)(command).context("starting a solver")?;
+        ensure!(output.status.success(), "{command:?} failed: {}", output.status);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        ensure!(
+            printed.contains(&prepared.sha256),
+            "{command:?} did not print the hash of {}",
+            prepared.path.display()
+        );
+        let answer = Answer::read(path)?;
+        ensure!(answer.sha256 == prepared.sha256, "{command:?} solved another file than {}", prepared.path.display());
+        Ok(answer)
+    }
 }
 
 fn assessed(snapshot: &Snapshot, answer: &Answer) -> anyhow::Result<(Option<Plan>, Option<Assessment>)> {
@@ -146,10 +170,6 @@ fn assessed(snapshot: &Snapshot, answer: &Answer) -> anyhow::Result<(Option<Plan
 
 fn compared(prepared: &Prepared, ours: Side, peer: Option<Side>, lp_bound: f64, measured: Measured) -> RowResult {
     let workload = &prepared.workload;
-    let own_price = ours.assessment.as_ref().map_or(0.0, |own| own.price_per_hour);
-    // A plan that was cut short buys too little to compare with.
-    let finished = peer.as_ref().filter(|peer| !peer.capped).and_then(|peer| peer.assessment.as_ref());
-    let price_ratio = finished.and_then(|other| results::price_ratio(own_price, other.price_per_hour));
     let reasons = results::objections(&ours, peer.as_ref());
     RowResult {
         workload: workload.name.clone(),
@@ -161,9 +181,9 @@ fn compared(prepared: &Prepared, ours: Side, peer: Option<Side>, lp_bound: f64, 
         ratio_with_lowering: peer
             .as_ref()
             .map(|peer| (peer.seconds + peer.lower_seconds) / (ours.seconds + ours.lower_seconds)),
-        price_ratio,
+        price_ratio: Quotient::over_peer(&ours, peer.as_ref()).number(),
         lp_bound,
-        price_over_lp_bound: results::price_ratio(own_price, lp_bound),
+        price_over_lp_bound: Quotient::over_bound(&ours, lp_bound).number(),
         counts: reasons.is_empty(),
         reasons,
         ours,

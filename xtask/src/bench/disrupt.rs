@@ -2,9 +2,10 @@
 //!
 //! A row is a cluster at rest (`generate::resting`): whoever decides must look at everything and finds nothing. `decide` is our
 //! side and `bench/peer disrupt` the other, each in a process of its own; `results` knows what must be reached. bench/README.md is
-//! the contract, docs/benchmarks.md says how to read the numbers.
+//! the contract, docs/benchmarks.md says how to read the numbers. `loose` follows our side through clusters that are far from rest.
 
 mod decide;
+mod loose;
 mod results;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use super::file::Workload;
 use super::targets::{Outcome, significant};
 use super::{LOAD_MAX, OUT, generate, lower, machine, run_optimised, say};
 pub(super) use decide::run as decide_file;
+pub(super) use loose::{LooseRow, Mix};
 use results::{Ours, Peer, Results, RowResult, findings};
 
 const RESULTS: &str = "disrupt.json";
@@ -59,7 +61,9 @@ pub(super) const ROWS: [DisruptRow; 2] = [
 pub(super) fn scene(snapshot: &Snapshot) -> Scene<'_> {
     Scene {
         snapshot,
+        settled_by: snapshot.now,
         pending: Vec::new(),
+        promised: BTreeMap::new(),
         nominated: BTreeSet::new(),
         moved: BTreeMap::new(),
         under_way: Vec::new(),
@@ -73,12 +77,13 @@ pub(super) fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
     if cfg!(debug_assertions) {
         return run_optimised(root);
     }
-    let is_wanted = |row: &&DisruptRow| options.rows.is_empty() || options.rows.iter().any(|name| name == row.name);
-    let rows: Vec<&DisruptRow> = ROWS.iter().filter(is_wanted).collect();
-    ensure!(!rows.is_empty(), "no row is called {}", options.rows.join(" or "));
+    let is_wanted = |name: &str| options.rows.is_empty() || options.rows.iter().any(|wanted| wanted == name);
+    let rows: Vec<&DisruptRow> = ROWS.iter().filter(|row| is_wanted(row.name)).collect();
+    let loose: Vec<&LooseRow> = loose::ROWS.iter().filter(|row| is_wanted(row.name)).collect();
+    ensure!(!rows.is_empty() || !loose.is_empty(), "no row is called {}", options.rows.join(" or "));
     let out = root.join(OUT);
     std::fs::create_dir_all(&out).with_context(|| format!("making {}", out.display()))?;
-    let peer = match options.ours_only {
+    let peer = match options.ours_only || rows.is_empty() {
         true => None,
         false => Some(PathBuf::from(machine::command(root, "hack/bench-peer.sh", &[])?)),
     };
@@ -92,6 +97,9 @@ pub(super) fn run(root: &Path, options: &Options) -> anyhow::Result<ExitCode> {
         results.rows.push(found);
         // What was found without the reference must not push out what was found with it.
         results.write(&out.join(if options.ours_only { "disrupt-ours.json" } else { RESULTS }))?;
+    }
+    for row in loose {
+        loose::follow(row).with_context(|| format!("row {}", row.name))?;
     }
     conclude(&results)
 }

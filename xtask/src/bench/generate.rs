@@ -2,6 +2,8 @@
 
 mod diverse;
 mod draft;
+mod fleet;
+pub(super) mod loose;
 mod machine;
 mod market;
 mod openb;
@@ -23,7 +25,7 @@ use draft::{Draft, PodShape};
 const SEED: u64 = 42;
 
 /// Where the trace lies, under the folder of data.
-pub(super) use openb::TRACE;
+pub(super) use openb::{TRACE, TracedPod, read as read_trace};
 
 /// The world of a row. `data` is the folder that recorded traces lie in.
 pub(super) fn generate(row: &Row, data: &Path) -> anyhow::Result<Workload> {
@@ -37,7 +39,7 @@ pub(super) fn generate(row: &Row, data: &Path) -> anyhow::Result<Workload> {
         Kind::Diverse | Kind::Ec2Diverse => diverse::add_pods(&mut draft, row.pods, &mut random),
         Kind::Preference(policy) => add_picky_pods(&mut draft, row.pods, policy),
         Kind::Ec2Plain => add_plain_pods(&mut draft, row.pods),
-        Kind::Openb => openb::add_pods(&mut draft, data)?,
+        Kind::Openb => openb::add_pods(&mut draft, &openb::read(data)?),
         Kind::Existing => standing::add_cluster(&mut draft, standing::NODES, row.pods, &mut random),
         Kind::Apart => add_apps_apart(&mut draft, row.pods, &mut random),
         Kind::Generic => diverse::add_generic(&mut draft, row.pods, &mut random),
@@ -45,6 +47,13 @@ pub(super) fn generate(row: &Row, data: &Path) -> anyhow::Result<Workload> {
     let workload = draft.finish();
     workload.check()?;
     Ok(workload)
+}
+
+/// These pods of the trace, on what the pool of `scenarios/openb.yaml` may buy.
+pub(super) fn openb_scenario(pods: &[TracedPod]) -> anyhow::Result<Workload> {
+    let mut draft = market::draft("openb", market::Sold::ToOpenb)?;
+    openb::add_pods(&mut draft, pods);
+    Ok(draft.finish())
 }
 
 /// Identical pods with a zone that they prefer and can have, a distance in zones that only the first few can have, and a distance in

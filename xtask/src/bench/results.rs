@@ -1,5 +1,6 @@
 //! What a run of the benchmark found: `bench/out/solve.json`.
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
 use super::assess::Assessment;
+use super::targets::significant;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,12 +136,58 @@ pub(super) fn objections(ours: &Side, peer: Option<&Side>) -> Vec<String> {
     found
 }
 
-/// How two prices compare; equal when both are nothing.
-pub(super) fn price_ratio(price: f64, other: f64) -> Option<f64> {
-    match (price > 0.0, other > 0.0) {
-        (false, false) => Some(1.0),
-        (true, false) => None,
-        _ => Some(price / other),
+/// How two prices compare.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Quotient {
+    Of(f64),
+    /// Nothing is bought on either side, which is as good as equal.
+    BothNothing,
+    /// Something is bought where nothing would have done.
+    OverNothing,
+    /// There are no two prices.
+    Unknown,
+}
+
+impl Quotient {
+    fn new(price: f64, other: f64) -> Self {
+        match (price > 0.0, other > 0.0) {
+            (false, false) => Self::BothNothing,
+            (true, false) => Self::OverNothing,
+            _ => Self::Of(price / other),
+        }
+    }
+
+    /// Our price by that of a reference which came to its end: a plan that was cut short buys too little to compare with.
+    pub(super) fn over_peer(ours: &Side, peer: Option<&Side>) -> Self {
+        let finished = peer.filter(|peer| !peer.capped).and_then(|peer| peer.assessment.as_ref());
+        match (&ours.assessment, finished) {
+            (Some(own), Some(other)) => Self::new(own.price_per_hour, other.price_per_hour),
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Our price by the one that no plan for the same pods can be below.
+    pub(super) fn over_bound(ours: &Side, lp_bound: f64) -> Self {
+        ours.assessment.as_ref().map_or(Self::Unknown, |own| Self::new(own.price_per_hour, lp_bound))
+    }
+
+    pub(super) fn number(self) -> Option<f64> {
+        match self {
+            Self::Of(number) => Some(number),
+            Self::BothNothing => Some(1.0),
+            Self::OverNothing | Self::Unknown => None,
+        }
+    }
+}
+
+impl fmt::Display for Quotient {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(number) => out.write_str(&significant(*number)),
+            Self::BothNothing => out.write_str("0 ÷ 0"),
+            Self::OverNothing => out.write_str("∞"),
+            Self::Unknown => out.write_str("–"),
+        }
     }
 }
 
@@ -174,23 +222,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn side(change: impl FnOnce(&mut Assessment)) -> Side {
-        let mut assessment =
-            Assessment { placed: 10, nodes: 2, types_per_claim_min: 20, preferences_kept: 4, ..Assessment::default() };
-        change(&mut assessment);
-        Side {
-            seconds: 1.0,
-            lower_seconds: 0.0,
-            catalogue_seconds: 0.0,
-            pods_per_second: 10.0,
-            peak_mb: 0.0,
-            runs: 5,
-            parallelism: None,
-            capped: false,
-            assessment: Some(assessment),
-        }
-    }
+    use crate::bench::sample::{row, side};
 
     #[test]
     fn a_row_counts_only_when_nothing_was_given_up_for_speed() {
@@ -210,24 +242,7 @@ mod tests {
 
     #[test]
     fn the_file_has_the_agreed_names() {
-        let row = RowResult {
-            workload: "diverse-1".to_owned(),
-            pods: 1,
-            types: 400,
-            existing_nodes: 0,
-            sha256: String::new(),
-            ours: side(|_| ()),
-            peer: Some(side(|_| ())),
-            ratio: Some(1.0),
-            ratio_with_lowering: Some(1.0),
-            price_ratio: Some(1.0),
-            lp_bound: 0.0,
-            price_over_lp_bound: None,
-            counts: true,
-            reasons: Vec::new(),
-            measured: Measured::default(),
-        };
-        let text = serde_json::to_value(&row).unwrap();
+        let text = serde_json::to_value(row("diverse-1")).unwrap();
         for key in ["workload", "pods", "types", "existingNodes", "sha256", "ratio", "priceRatio"] {
             assert!(text.get(key).is_some(), "{key}");
         }
@@ -250,5 +265,78 @@ mod tests {
         }
         let back: RowResult = serde_json::from_value(text).unwrap();
         assert_eq!(back.ours.assessment.map(|known| known.placed), Some(10));
+    }
+    #[test]
+    fn prices_of_nothing_are_told_apart_from_equal_ones() {
+        let check = |own: f64, other: f64, expected: &str, number: Option<f64>| {
+            let priced = |price: f64| side(|plan| plan.price_per_hour = price);
+            let found = Quotient::over_peer(&priced(own), Some(&priced(other)));
+            assert_eq!((found.to_string().as_str(), found.number()), (expected, number));
+            assert_eq!(Quotient::over_bound(&priced(own), other), found);
+        };
+        check(3.0, 3.0, "1.000", Some(1.0));
+        check(0.0, 3.0, "0", Some(0.0));
+        check(0.0, 0.0, "0 ÷ 0", Some(1.0));
+        check(3.0, 0.0, "∞", None);
+    }
+
+    #[test]
+    fn a_price_compares_only_with_a_plan_that_was_finished() {
+        let ours = side(|_| ());
+        let capped = Side { capped: true, ..side(|_| ()) };
+        let planless = Side { assessment: None, ..side(|_| ()) };
+        for peer in [None, Some(&capped), Some(&planless)] {
+            assert_eq!(Quotient::over_peer(&ours, peer), Quotient::Unknown);
+        }
+        assert_eq!(Quotient::over_peer(&planless, Some(&ours)), Quotient::Unknown);
+        assert_eq!(Quotient::over_bound(&planless, 0.0), Quotient::Unknown);
+    }
+
+    #[test]
+    fn a_new_row_replaces_its_own_and_keeps_the_others_in_the_rows_order() {
+        let mut results = Results::default();
+        for name in ["generic-10000", "diverse-50", "diverse-1"] {
+            results.put(row(name));
+        }
+        results.put(RowResult { pods: 7, ..row("diverse-50") });
+        let found: Vec<(&str, usize)> = results.rows.iter().map(|row| (row.workload.as_str(), row.pods)).collect();
+        assert_eq!(found, [("diverse-1", 1), ("diverse-50", 7), ("generic-10000", 10_000)]);
+    }
+
+    #[test]
+    fn results_of_another_machine_are_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("solve.json");
+        let here = Machine { processor: "here".to_owned(), cores: 2, memory_mb: 1024 };
+        assert!(Results::read(&path, &here).rows.is_empty(), "there is no file");
+        Results { machine: here.clone(), rows: vec![row("diverse-1")] }.write(&path).unwrap();
+        assert_eq!(Results::read(&path, &here).rows.len(), 1);
+        let elsewhere = [
+            Machine { processor: "elsewhere".to_owned(), ..here.clone() },
+            Machine { cores: 4, ..here.clone() },
+            Machine { memory_mb: 2048, ..here.clone() },
+        ];
+        for machine in elsewhere {
+            let read = Results::read(&path, &machine);
+            assert!(read.rows.is_empty() && read.machine == machine, "{machine:?}");
+        }
+        std::fs::write(&path, "{\"machine\": ").unwrap();
+        assert!(Results::read(&path, &here).rows.is_empty(), "what cannot be read is not believed");
+    }
+
+    /// Whoever holds the old file keeps all of it: the new one takes its name and not its bytes.
+    #[test]
+    fn a_file_is_replaced_in_one_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, held) = (folder.path().join("solve.json"), folder.path().join("held.json"));
+        let mut results = Results::default();
+        results.put(row("diverse-1"));
+        results.write(&path).unwrap();
+        std::fs::hard_link(&path, &held).unwrap();
+        results.put(row("diverse-50"));
+        results.write(&path).unwrap();
+        let count = |path: &Path| Results::read(path, &Machine::default()).rows.len();
+        assert_eq!((count(&path), count(&held)), (2, 1));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing half done is left");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use cluster::lower::eligible::is_provisionable;
-use engine::solve::{Catalogue, Question, solve_with};
+use engine::solve::{Catalogue, FIRST_EFFORT, Question, solve_with};
 use model::plan::Plan;
 use model::pod::Pod;
 use model::snapshot::Snapshot;
@@ -18,9 +18,6 @@ use super::memory::PeakWatch;
 
 /// What the answer says was measured.
 const NAME: &str = "dovetail";
-
-/// What the controller that provisions begins with.
-const EFFORT: u64 = 2_000_000_000;
 
 /// Solves a file so many times and writes the answer.
 pub(super) fn run(workload: &Path, answer: &Path, runs: usize) -> anyhow::Result<Answer> {
@@ -71,8 +68,9 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     once(&Catalogue::of(snapshot), snapshot)
 }
 
-fn once(catalogue: &Catalogue, snapshot: &Snapshot) -> Plan {
+/// The plan for everybody who waits, by a catalogue that is at hand.
+pub(super) fn once(catalogue: &Catalogue, snapshot: &Snapshot) -> Plan {
     let pods: Vec<&Pod> = snapshot.pods.values().map(|pod| &**pod).filter(|pod| is_provisionable(pod)).collect();
-    let question = Question { effort: EFFORT, ..Question::about(pods) };
+    let question = Question { effort: FIRST_EFFORT, ..Question::about(pods) };
     solve_with(catalogue, snapshot, &question, &AtomicBool::new(false))
 }

@@ -57,7 +57,7 @@ impl<'a> Neighbourhood<'a> {
         if pod.life != Life::Active {
             return;
         }
-        let (namespace, labels) = (&pod.name.namespace, &pod.labels);
+        let (namespace, labels) = (&pod.name.namespace, &*pod.labels);
         let kind = *self.index.entry((namespace, labels)).or_insert_with(|| {
             self.kinds.push(Kind { namespace, labels, by_node: BTreeMap::new() });
             self.kinds.len() - 1

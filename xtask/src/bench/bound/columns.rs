@@ -166,13 +166,16 @@ fn best_column(problem: &Problem, scaled: &Scaled, worths: &[f64]) -> Offer {
     offer
 }
 
-/// The listed filling that is worth most.
+/// The listed filling that is worth most, without pods that would take worth away: a column must gain what it promises.
 fn best_filling(fillings: &[Filling], worths: &[f64]) -> (f64, Vec<(usize, f64)>) {
     let worth =
         |filling: &Filling| filling.iter().map(|(class, count)| worths[*class].max(0.0) * *count as f64).sum::<f64>();
     let best = fillings.iter().map(|filling| (worth(filling), filling)).max_by(|a, b| a.0.total_cmp(&b.0));
     best.map_or_else(
         || (0.0, Vec::new()),
-        |(worth, filling)| (worth, filling.iter().map(|(class, count)| (*class, *count as f64)).collect()),
+        |(worth, filling)| {
+            let useful = filling.iter().filter(|(class, _)| worths[*class] > 0.0);
+            (worth, useful.map(|(class, count)| (*class, *count as f64)).collect())
+        },
     )
 }

@@ -1,3 +1,5 @@
+mod optimum;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

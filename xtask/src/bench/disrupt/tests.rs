@@ -46,6 +46,22 @@ fn a_resting_cluster_is_one_that_could_be() {
     }
 }
 
+/// Where pods are far from filling their machines they are brought together, and nobody is lost on the way.
+#[test]
+fn a_loose_cluster_comes_to_rest_for_less_and_keeps_all_its_pods() {
+    for mix in [Mix::Sizes, Mix::Apps] {
+        let row = LooseRow { name: "loose", nodes: 20, mix };
+        let mut fleet = generate::loose::generate(&row).unwrap();
+        let (pods, before) = (fleet.whole().bound_pods.len(), fleet.price().unwrap());
+        assert!(pods > 60 && fleet.whole().nodes.len() == 20, "{mix:?}: {pods}");
+        let mut decisions = 0;
+        fleet.come_to_rest(|_, _| decisions += 1).unwrap();
+        let rest = fleet.whole();
+        assert_eq!(rest.bound_pods.len(), pods, "{mix:?}");
+        assert!(decisions > 1 && rest.nodes.len() < 20 && fleet.price().unwrap() < before, "{mix:?}");
+    }
+}
+
 fn row(nodes: usize, seconds: f64, change: impl FnOnce(&mut Ours)) -> RowResult {
     let mut ours = Ours {
         sha256: String::new(),

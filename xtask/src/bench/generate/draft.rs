@@ -119,10 +119,10 @@ impl Draft {
         self.workload.policy.preferences = policy;
     }
 
-    /// The budget that a pool gets which names none, as an API server would fill it in.
-    pub(super) fn set_default_budget(&mut self) {
+    /// How many nodes may leave at a time.
+    pub(super) fn set_budget(&mut self, nodes: &str) {
         for pool in &mut self.workload.pools {
-            pool["spec"]["disruption"]["budgets"] = json!([{"nodes": "10%"}]);
+            pool["spec"]["disruption"]["budgets"] = json!([{"nodes": nodes}]);
         }
     }
 

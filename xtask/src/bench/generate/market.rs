@@ -17,6 +17,8 @@ const REGION: &str = "us-east-1";
 pub(super) enum Sold {
     Everything,
     OnDemand,
+    /// What the pool of `scenarios/openb.yaml` allows.
+    ToOpenb,
     /// What many a pool says: on demand, the three common categories from the sixth generation on, none larger than this.
     Common {
         cores_max: u32,
@@ -30,6 +32,10 @@ pub(super) fn draft(name: &str, sold: Sold) -> anyhow::Result<Draft> {
     let requirements = match sold {
         Sold::Everything => json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand", "spot"]}]),
         Sold::OnDemand => json!([{"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}]),
+        Sold::ToOpenb => json!([
+            {"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
+            {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+        ]),
         Sold::Common { cores_max } => json!([
             {"key": CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
             {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},

@@ -1,4 +1,4 @@
-//! All pods of a recorded production cluster, as if they came at once. The trace is public and not part of the tree.
+//! The pods of a recorded production cluster. The trace is public and not part of the tree.
 
 use std::path::Path;
 
@@ -10,8 +10,18 @@ use super::draft::{Draft, PodShape};
 /// Relative to the folder of data.
 pub(in crate::bench) const TRACE: &str = "openb/openb_pod_list_default.csv";
 
-/// A pod that shares a GPU counts as one that has a whole one. A pod that fits on no machine of the catalogue is left out.
-pub(super) fn add_pods(draft: &mut Draft, data: &Path) -> anyhow::Result<()> {
+/// A pod of the trace. A share of a GPU counts as a whole one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::bench) struct TracedPod {
+    pub(in crate::bench) name: String,
+    size: Size,
+    gpus: u32,
+    /// Seconds of the trace's own clock.
+    pub(in crate::bench) comes: u64,
+    pub(in crate::bench) leaves: u64,
+}
+
+pub(in crate::bench) fn read(data: &Path) -> anyhow::Result<Vec<TracedPod>> {
     let path = data.join(TRACE);
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut lines = text.lines();
@@ -20,20 +30,31 @@ pub(super) fn add_pods(draft: &mut Draft, data: &Path) -> anyhow::Result<()> {
         let found = header.iter().position(|column| *column == name);
         found.with_context(|| format!("{} has no column {name}", path.display()))
     };
-    let columns = [column("name")?, column("cpu_milli")?, column("memory_mib")?, column("num_gpu")?];
+    let names = ["name", "cpu_milli", "memory_mib", "num_gpu", "creation_time", "deletion_time"];
+    let columns = names.into_iter().map(column).collect::<anyhow::Result<Vec<usize>>>()?;
+    let mut pods = Vec::new();
     for (index, line) in lines.enumerate() {
         let fields: Vec<&str> = line.split(',').collect();
         let at = || format!("{}:{}", path.display(), index + 2);
         ensure!(columns.iter().all(|column| *column < fields.len()), "{}: a row is too short", at());
-        let number = |which: usize| fields[columns[which]].parse::<i64>().with_context(at);
-        let size = Size { cpu_milli: number(1)?, memory_mib: number(2)? };
-        let gpus = u32::try_from(number(3)?).with_context(at)?;
-        if fits_somewhere(draft, size, gpus) {
-            let template = draft.template(&PodShape::new(size).gpus(gpus).labelled("trace", "openb"));
-            draft.wait(template, fields[columns[0]], None);
-        }
+        let number = |which: usize| fields[columns[which]].parse::<u32>().with_context(at);
+        pods.push(TracedPod {
+            name: fields[columns[0]].to_owned(),
+            size: Size { cpu_milli: number(1)?.into(), memory_mib: number(2)?.into() },
+            gpus: number(3)?,
+            comes: number(4)?.into(),
+            leaves: number(5)?.into(),
+        });
     }
-    Ok(())
+    Ok(pods)
+}
+
+/// Everybody waits. A pod that fits on no machine of the catalogue is left out.
+pub(super) fn add_pods(draft: &mut Draft, pods: &[TracedPod]) {
+    for pod in pods.iter().filter(|pod| fits_somewhere(draft, pod.size, pod.gpus)).collect::<Vec<_>>() {
+        let template = draft.template(&PodShape::new(pod.size).gpus(pod.gpus).labelled("trace", "openb"));
+        draft.wait(template, &pod.name, None);
+    }
 }
 
 fn fits_somewhere(draft: &Draft, size: Size, gpus: u32) -> bool {

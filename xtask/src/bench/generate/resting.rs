@@ -8,19 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
 use engine::disrupt::{Rules, decide};
-use model::disruption::Disruption;
-use model::instance::Offering;
-use model::labels::ZONE;
-use model::plan::{PlannedClaim, Target};
-use model::snapshot::Snapshot;
+use model::plan::Target;
 
 use super::SEED;
 use super::diverse::Size;
 use super::draft::{Draft, PodShape};
-use super::machine::{Machine, SETTLED};
+use super::fleet::{Fleet, ROUNDS_MAX};
 use super::market::{self, Sold};
 use crate::bench::disrupt::{DisruptRow, scene};
-use crate::bench::file::{TypeEntry, Workload};
+use crate::bench::file::Workload;
 use crate::bench::random::Random;
 use crate::bench::{lower, solve};
 
@@ -37,14 +33,12 @@ const SIZES_MAX: usize = 6;
 const NEAR: f64 = 0.02;
 /// The largest machine that the pool may buy, so that a node has fifteen or twenty pods and not hundreds.
 const CORES_MAX: u32 = 16;
-/// Rounds of consolidation, and of changing nodes, after which there is no rest to be hoped for.
-const ROUNDS_MAX: usize = 60;
 
 /// The cluster of a row. The same engine gives the same bytes; a better one may find moves in a cluster that an older one left.
 pub(in crate::bench) fn generate(row: &DisruptRow) -> anyhow::Result<Workload> {
     let wanted = row.pods as f64 / row.nodes as f64;
     let mut percent = PERCENT;
-    let mut fleet = Fleet::planned(row, percent)?;
+    let mut fleet = planned(row, percent)?;
     // How many pods share a machine is for the engine to say; pods of another size share in another way.
     for _ in 0..SIZES_MAX {
         let found = fleet.homes.len() as f64 / fleet.machines.len() as f64;
@@ -52,181 +46,75 @@ pub(in crate::bench) fn generate(row: &DisruptRow) -> anyhow::Result<Workload> {
             break;
         }
         percent = (percent as f64 * found / wanted).round() as i64;
-        fleet = Fleet::planned(row, percent)?;
+        fleet = planned(row, percent)?;
     }
-    fleet.consolidate()?;
-    let workload = fleet.cut(row)?;
+    fleet.come_to_rest(|_, _| ())?;
+    let workload = cut(&fleet, row)?;
     workload.check()?;
     lower::check_lossless(&workload)?;
     Ok(workload)
 }
 
-/// Machines and who runs on them.
-struct Fleet {
-    /// Everything but machines; its pods run, and have no node yet.
-    base: Workload,
-    machines: BTreeMap<String, Machine>,
-    /// The node of each pod, by its name.
-    homes: BTreeMap<String, String>,
-    bought: usize,
+/// All pods on the machines that a plan buys for them; their sizes in hundredths of those that are drawn.
+fn planned(row: &DisruptRow, percent: i64) -> anyhow::Result<Fleet> {
+    let (mut waiting, mut running) = (draft(row)?, draft(row)?);
+    let mut random = Random::new(SEED);
+    let pods = row.pods + row.pods * SURPLUS / 100;
+    let (mut made, mut app) = (0, 0);
+    while made < pods {
+        let size = Size {
+            cpu_milli: random.pick(&CPU_MILLI) * percent / 100,
+            memory_mib: random.pick(&MEMORY_MIB) * percent / 100,
+        };
+        let shape = PodShape::new(size).labelled("app", &format!("app-{app}"));
+        let (as_waiting, as_running) = (waiting.template(&shape), running.running_template(&shape));
+        for number in 0..random.pick(&REPLICAS) {
+            let name = format!("app-{app}-{number}");
+            waiting.wait(as_waiting, &name, None);
+            running.run(as_running, &name, "");
+            made += 1;
+        }
+        app += 1;
+    }
+    let snapshot = lower::lower(&waiting.finish())?.snapshot;
+    let plan = solve::plan(&snapshot);
+    ensure!(plan.unplaced.is_empty(), "{} pods have no place", plan.unplaced.len());
+    let mut fleet = Fleet::new(running.finish());
+    let names: Vec<String> =
+        plan.claims.iter().map(|claim| fleet.buy(&snapshot, claim)).collect::<anyhow::Result<_>>()?;
+    for (pod, target) in &plan.placements {
+        let Target::Claim(claim) = target else { continue };
+        fleet.homes.insert(pod.name.to_string(), names[*claim].clone());
+    }
+    Ok(fleet)
 }
 
-impl Fleet {
-    /// All pods on the machines that a plan buys for them; their sizes in hundredths of those that are drawn.
-    fn planned(row: &DisruptRow, percent: i64) -> anyhow::Result<Self> {
-        let (mut waiting, mut running) = (draft(row)?, draft(row)?);
-        let mut random = Random::new(SEED);
-        let pods = row.pods + row.pods * SURPLUS / 100;
-        let (mut made, mut app) = (0, 0);
-        while made < pods {
-            let size = Size {
-                cpu_milli: random.pick(&CPU_MILLI) * percent / 100,
-                memory_mib: random.pick(&MEMORY_MIB) * percent / 100,
-            };
-            let shape = PodShape::new(size).labelled("app", &format!("app-{app}"));
-            let (as_waiting, as_running) = (waiting.template(&shape), running.running_template(&shape));
-            for number in 0..random.pick(&REPLICAS) {
-                let name = format!("app-{app}-{number}");
-                waiting.wait(as_waiting, &name, None);
-                running.run(as_running, &name, "");
-                made += 1;
-            }
-            app += 1;
-        }
-        let snapshot = lower::lower(&waiting.finish())?.snapshot;
-        let plan = solve::plan(&snapshot);
-        ensure!(plan.unplaced.is_empty(), "{} pods have no place", plan.unplaced.len());
-        let mut fleet = Self { base: running.finish(), machines: BTreeMap::new(), homes: BTreeMap::new(), bought: 0 };
-        let names: Vec<String> =
-            plan.claims.iter().map(|claim| fleet.buy(&snapshot, claim)).collect::<anyhow::Result<_>>()?;
-        for (pod, target) in &plan.placements {
-            let Target::Claim(claim) = target else { continue };
-            fleet.homes.insert(pod.name.to_string(), names[*claim].clone());
-        }
-        Ok(fleet)
+/// A part of the fleet that has the row's numbers and is at rest by itself.
+fn cut(fleet: &Fleet, row: &DisruptRow) -> anyhow::Result<Workload> {
+    let mut counts: BTreeMap<String, usize> = fleet.machines.keys().map(|name| (name.clone(), 0)).collect();
+    for home in fleet.homes.values() {
+        *counts.entry(home.clone()).or_default() += 1;
     }
-
-    /// The cheapest machine that a claim may become; of equal ones, zones take turns.
-    fn buy(&mut self, snapshot: &Snapshot, claim: &PlannedClaim) -> anyhow::Result<String> {
-        let pool = snapshot.pools.get(&claim.pool).context("a claim has a pool")?;
-        let suits = |sold: &&Offering| sold.is_available && claim.requirements.overlaps(&sold.requirements);
-        let kinds = claim.types.iter().filter_map(|name| pool.instance_type(name.as_str()));
-        let sold = kinds.flat_map(|kind| kind.offerings.iter().filter(suits).map(move |sold| (sold.price, kind, sold)));
-        let sold: Vec<_> = sold.collect();
-        let least = sold.iter().map(|(price, ..)| *price).min().context("a claim can be bought")?;
-        let (_, first, _) = sold.iter().find(|(price, ..)| *price == least).context("the least is there")?;
-        let zones: Vec<&Offering> = sold
-            .iter()
-            .filter(|(price, kind, _)| *price == least && kind.name == first.name)
-            .map(|(.., one)| *one)
-            .collect();
-        let zone = zones[self.bought % zones.len()].label(ZONE).context("an offering has a zone")?;
-        let entry = self.base.types.iter().find(|entry| entry.name == first.name.as_str());
-        let machine = machine(self.bought, entry.context("a type is in the file")?, zone);
-        self.bought += 1;
-        let name = machine.name();
-        self.machines.insert(name.clone(), machine);
-        Ok(name)
-    }
-
-    /// Until a decision has nothing to say.
-    fn consolidate(&mut self) -> anyhow::Result<()> {
-        let all: BTreeSet<String> = self.machines.keys().cloned().collect();
-        let mut workload = self.workload(&all);
-        for _ in 0..ROUNDS_MAX {
-            let snapshot = lower::lower(&workload)?.snapshot;
-            let decision = decide(&scene(&snapshot), &Rules::default());
-            if decision.commands.is_empty() {
-                return Ok(());
-            }
-            for command in &decision.commands {
-                self.carry_out(&snapshot, command)?;
-            }
-            workload = self.workload(&self.machines.keys().cloned().collect());
+    for _ in 0..ROUNDS_MAX {
+        let kept = pick(&counts, row.nodes, row.pods)?;
+        let workload = fleet.part(&kept);
+        let snapshot = lower::lower(&workload)?.snapshot;
+        let decision = decide(&scene(&snapshot), &Rules::default());
+        if decision.commands.is_empty() {
+            return Ok(workload);
         }
-        anyhow::bail!("no rest after {ROUNDS_MAX} rounds")
-    }
-
-    fn carry_out(&mut self, snapshot: &Snapshot, command: &Disruption) -> anyhow::Result<()> {
-        let names: Vec<String> =
-            command.replacements.iter().map(|claim| self.buy(snapshot, claim)).collect::<anyhow::Result<_>>()?;
-        for (pod, target) in &command.moves {
-            let home = match target {
-                Target::Node(node) => node.to_string(),
-                Target::Claim(claim) => names[*claim].clone(),
-            };
-            self.homes.insert(pod.name.to_string(), home);
+        for node in decision.commands.iter().flat_map(|command| command.nodes()) {
+            counts.remove(node.as_str());
         }
-        command.nodes().for_each(|node| drop(self.machines.remove(node.as_str())));
-        Ok(())
     }
-
-    /// A part of the fleet that has the row's numbers and is at rest by itself.
-    fn cut(&self, row: &DisruptRow) -> anyhow::Result<Workload> {
-        let mut counts: BTreeMap<String, usize> = self.machines.keys().map(|name| (name.clone(), 0)).collect();
-        for home in self.homes.values() {
-            *counts.entry(home.clone()).or_default() += 1;
-        }
-        for _ in 0..ROUNDS_MAX {
-            let kept = pick(&counts, row.nodes, row.pods)?;
-            let workload = self.workload(&kept);
-            let snapshot = lower::lower(&workload)?.snapshot;
-            let decision = decide(&scene(&snapshot), &Rules::default());
-            if decision.commands.is_empty() {
-                return Ok(workload);
-            }
-            for node in decision.commands.iter().flat_map(|command| command.nodes()) {
-                counts.remove(node.as_str());
-            }
-        }
-        anyhow::bail!("no part of {} machines is at rest", self.machines.len())
-    }
-
-    /// The file of some of the machines and those who run on them.
-    fn workload(&self, kept: &BTreeSet<String>) -> Workload {
-        let mut workload = self.base.clone();
-        let machines = || kept.iter().filter_map(|name| self.machines.get(name));
-        workload.node_claims = machines().map(Machine::claim).collect();
-        workload.nodes = machines().map(Machine::node).collect();
-        workload.bound_pods.retain_mut(|entry| {
-            entry.node = self.homes.get(&entry.name).cloned();
-            entry.node.as_ref().is_some_and(|node| kept.contains(node))
-        });
-        workload
-    }
+    anyhow::bail!("no part of {} machines is at rest", fleet.machines.len())
 }
 
 fn draft(row: &DisruptRow) -> anyhow::Result<Draft> {
     let mut draft = market::draft(row.name, Sold::Common { cores_max: CORES_MAX })?;
-    draft.set_default_budget();
+    // What a pool gets that names none, as an API server would fill it in.
+    draft.set_budget("10%");
     Ok(draft)
-}
-
-fn machine(number: usize, entry: &TypeEntry, zone: &str) -> Machine {
-    let zero = api::Quantity::from_units(0);
-    let less = |(name, amount): (&String, &api::Quantity)| {
-        let taken = entry.overhead.get(name).unwrap_or(&zero);
-        let left = api::Quantity::from_milli(amount.milli() - taken.milli());
-        (name.clone(), left)
-    };
-    let allocatable: api::ResourceList = entry.capacity.iter().map(less).collect();
-    let of_the_type = entry.requirements.iter().filter(|asked| asked.values.len() == 1);
-    Machine {
-        number,
-        type_name: entry.name.clone(),
-        zone: zone.to_owned(),
-        capacity: amounts(&entry.capacity),
-        allocatable: amounts(&allocatable),
-        labels: of_the_type.map(|asked| (asked.key.clone(), asked.values[0].clone())).collect(),
-        conditions: &SETTLED,
-    }
-}
-
-fn amounts(list: &api::ResourceList) -> serde_json::Value {
-    list.iter()
-        .map(|(name, amount)| (name.clone(), serde_json::json!(amount.to_string())))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }
 
 /// So many machines with exactly so many pods: the first ones, with some changed for others.

@@ -68,7 +68,7 @@ fn the_market_is_all_of_ec2_and_what_it_asks_for_is_there() {
 fn pods_of_the_trace_are_read_and_those_that_fit_nowhere_left_out() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("openb")).unwrap();
-    let text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,12000,16384,1,460\nb,1000,1024,0,0\nc,9000000,1,0,0\n";
+    let text = "name,cpu_milli,memory_mib,num_gpu,creation_time,deletion_time\na,12000,16384,1,0,9\nb,1000,1024,0,0,9\nc,9000000,1,0,0,9\n";
     std::fs::write(folder.path().join(TRACE), text).unwrap();
     let workload = generate(&row("openb-8152"), folder.path()).unwrap();
     let names: Vec<&str> = workload.pods.iter().map(|entry| entry.name.as_str()).collect();
