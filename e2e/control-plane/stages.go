@@ -32,11 +32,13 @@ const terminationDelay = `
 | ((.metadata.deletionTimestamp | fromdate) - now) * 1000 as $grace
 | [$asked, $grace] | min | floor | tostring + "ms"`
 
-// kwokOptions makes kwok the kubelet of every node. The lease is a kubelet's.
+// kwokOptions makes kwok the kubelet of every node. The lease is a kubelet's. A node with this annotation keeps the status that
+// somebody wrote, so that it can be ill; without it kwok would make it ready again at once.
 const kwokOptions = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
   manageAllNodes: true
+  disregardStatusWithAnnotationSelector: dovetail.dev/status=custom
   nodeLeaseDurationSeconds: 40
   nodePlayStageParallelism: 16
   podPlayStageParallelism: 16

@@ -10,7 +10,7 @@ use e2e::replica::wait_for;
 use serde_json::{Value, json};
 
 use crate::leaving::{Nodes, Seen};
-use crate::stage::{LIMIT, Stage, condition, deployment, merged, pool};
+use crate::stage::{LIMIT, Stage, condition, deployment, merged, play_together, pool};
 
 /// How long something that must not happen is waited for: longer than `consolidateAfter` and the second look of 15 s.
 const PROOF: Duration = Duration::from_secs(30);
@@ -29,20 +29,20 @@ type Story = (&'static str, fn(&Play<'_>));
 fn nodes_leave_on_purpose() {
     let stage = Stage::kwok();
     let live = Replica::start(&stage.cluster, &["--feature-gates=StaticCapacity=true,CapacityBuffer=true"]).unwrap();
-    let stories: [Story; 4] = [
+    let stories: [Story; 11] = [
         ("empty", empty_nodes_leave_within_their_budget_and_not_while_it_is_closed),
-        ("runaway", a_pod_that_fits_nowhere_does_not_make_the_cluster_grow),
+        ("spare", a_drifted_node_whose_pods_fit_elsewhere_is_not_replaced),
+        ("drifting", drifted_nodes_are_replaced_within_their_budget_and_not_while_it_is_closed),
+        ("unready", a_drifted_node_stays_while_its_replacement_does_not_become_ready),
+        ("unborn", a_drifted_node_stays_while_its_replacement_does_not_register),
+        ("runaway-empty", |play| a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play, "WhenEmpty")),
+        ("runaway", |play| a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play, "WhenEmptyOrUnderutilized")),
         ("static", a_drifted_static_pool_is_replaced_without_a_gap),
         ("buffer", a_buffer_is_used_refilled_renewed_and_removed),
+        ("bounded", a_buffer_keeps_its_limits_and_its_distance_when_its_nodes_expire),
+        ("guarded", a_budget_of_pods_keeps_a_node_until_it_is_lifted),
     ];
-    let failed: Vec<&str> = thread::scope(|scope| {
-        let spawned = stories.map(|(name, story)| {
-            let (stage, live) = (&stage, &live);
-            (name, scope.spawn(move || story(&Play { stage, live, name })))
-        });
-        spawned.into_iter().filter_map(|(name, story)| story.join().is_err().then_some(name)).collect()
-    });
-    assert!(failed.is_empty(), "{failed:?} failed, see above; what the controller said:\n{}", live.log());
+    play_together(&stories, &live, |name, story| story(&Play { stage: &stage, live: &live, name }));
 }
 
 impl Play<'_> {
@@ -73,6 +73,21 @@ impl Play<'_> {
         self.stage.apply(&merged(pods, json!({"spec": {"template": {"spec": here}}})));
     }
 
+    /// A buffer of such pods, as many as it says itself.
+    fn buffer(&self, requests: Value, pod_spec: Value, size: Value) {
+        let template = deployment(self.name, 1, requests)["spec"]["template"].clone();
+        let here = json!({"spec": {"nodeSelector": {"karpenter.sh/nodepool": self.name}}});
+        self.stage.apply(&json!({
+            "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": self.name, "namespace": "default"},
+            "template": merged(merged(template, here), json!({"spec": pod_spec})),
+        }));
+        let spec = merged(json!({"podTemplateRef": {"name": self.name}}), size);
+        self.stage.apply(&json!({
+            "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+            "metadata": {"name": self.name, "namespace": "default"}, "spec": spec,
+        }));
+    }
+
     fn nodes(&self, serving: usize) -> Nodes {
         Nodes::watch(&self.stage.cluster, self.name, serving)
     }
@@ -82,8 +97,29 @@ impl Play<'_> {
         self.stage.cluster.succeed(&["scale", "deployment", self.name, &replicas]).unwrap();
     }
 
+    /// Adds a taint that chases all pods away. It is added to what the server has: whoever writes the whole list brings back
+    /// what the controller has just taken off, and such a node would never be initialized. Says whether it was done.
+    fn close(&self, node: &str) -> bool {
+        let taint = json!({"key": "example.com/closed", "effect": "NoExecute"});
+        let first = json!([
+            {"op": "test", "path": "/spec/taints", "value": null},
+            {"op": "add", "path": "/spec/taints", "value": [taint]},
+        ]);
+        let further = json!([{"op": "add", "path": "/spec/taints/-", "value": taint}]);
+        let patch = |patch: &Value| {
+            self.stage.cluster.succeed(&["patch", "node", node, "--type=json", "--patch", &patch.to_string()]).is_ok()
+        };
+        patch(&further) || patch(&first)
+    }
+
     fn claims(&self) -> Vec<Value> {
         self.stage.items(&["nodeclaims", &format!("--selector=karpenter.sh/nodepool={}", self.name)])
+    }
+
+    /// The nodes on which its pods are.
+    fn hosts(&self) -> BTreeSet<String> {
+        let pods = self.stage.items(&["pods", &format!("--selector=app={}", self.name)]);
+        pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).map(str::to_owned).collect()
     }
 
     fn wait(&self, what: &str, nodes: &Nodes, holds: impl Fn(&Seen) -> bool) {
@@ -125,29 +161,119 @@ fn empty_nodes_leave_within_their_budget_and_not_while_it_is_closed(play: &Play<
     assert_eq!(nodes.seen().most_leaving, 2, "as many as are allowed at a time, and no more");
 }
 
+// 02/E1
+fn drifted_nodes_are_replaced_within_their_budget_and_not_while_it_is_closed(play: &Play<'_>) {
+    let closed = json!([{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]);
+    play.pool(json!({"consolidateAfter": "Never", "budgets": closed}));
+    play.pods(4);
+    play.stage.rolled_out(play.name, play.live);
+    let nodes = play.nodes(4);
+    let old = names(&nodes.seen());
+    play.drift();
+    play.wait_for_claims(4, "Drifted");
+    play.stays(&nodes, |seen| names(seen) == old && seen.most_leaving == 0);
+    play.patch(json!({"spec": {"disruption": {"budgets": [{"nodes": "1"}]}}}));
+    play.wait("all to be replaced", &nodes, |seen| seen.nodes.len() == 4 && names(seen).is_disjoint(&old));
+    let seen = nodes.seen();
+    assert_eq!((seen.most_leaving, seen.ever.len()), (1, 8), "one after the other, each by one: {seen:?}");
+    play.stage.rolled_out(play.name, play.live);
+}
+
+// 02/E1
+fn a_drifted_node_whose_pods_fit_elsewhere_is_not_replaced(play: &Play<'_>) {
+    play.pool(json!({"consolidateAfter": "Never", "budgets": [{"nodes": "1"}]}));
+    play.pods(3);
+    play.stage.rolled_out(play.name, play.live);
+    play.wait_for_claims(3, "Initialized");
+    let nodes = play.nodes(3);
+    play.scale(1);
+    let one = wait_for("one pod to be left", LIMIT, || Ok(Some(play.hosts()).filter(|hosts| hosts.len() == 1)));
+    let full = one.unwrap();
+    // A claim with another stamp than its pool is of yesterday.
+    let claims = play.claims();
+    let claim = claims.iter().find(|claim| full.contains(claim["status"]["nodeName"].as_str().unwrap_or_default()));
+    let stamp = "karpenter.sh/nodepool-hash=yesterday";
+    play.stage.cluster.succeed(&["annotate", "nodeclaim", &name(claim.unwrap()), "--overwrite", stamp]).unwrap();
+    play.wait("its pod to go to a node that is there", &nodes, |seen| names(seen).is_disjoint(&full));
+    play.stage.rolled_out(play.name, play.live);
+    let seen = nodes.seen();
+    assert_eq!((seen.nodes.len(), seen.ever.len()), (2, 3), "nothing was bought: {seen:?}");
+    let old = names(&seen);
+    play.drift();
+    play.wait("one new node", &nodes, |seen| seen.nodes.len() == 1 && names(seen).is_disjoint(&old));
+    let seen = nodes.seen();
+    assert_eq!((seen.most_leaving, seen.ever.len()), (1, 4), "what was empty was not replaced: {seen:?}");
+    play.stage.rolled_out(play.name, play.live);
+}
+
+// 02/E2
+fn a_drifted_node_stays_while_its_replacement_does_not_become_ready(play: &Play<'_>) {
+    play.pool(json!({"consolidateAfter": "Never"}));
+    play.pods(1);
+    play.stage.rolled_out(play.name, play.live);
+    let nodes = play.nodes(1);
+    let old = names(&nodes.seen());
+    // Whoever takes this taint away has not been installed.
+    let taint = json!({"key": "example.com/not-yet", "effect": "NoSchedule"});
+    play.patch(json!({"spec": {"template": {"spec": {"startupTaints": [taint]}}}}));
+    play.wait("a replacement", &nodes, |seen| seen.nodes.len() == 2);
+    play.wait_for_claims(2, "Registered");
+    play.stays(&nodes, |seen| seen.nodes.len() == 2 && names(seen).is_superset(&old));
+    assert!(play.hosts().is_subset(&old), "{:?}", play.hosts());
+    let new: Vec<String> = names(&nodes.seen()).difference(&old).cloned().collect();
+    play.stage.cluster.succeed(&["taint", "node", &new[0], "example.com/not-yet:NoSchedule-"]).unwrap();
+    play.wait("the old node to leave", &nodes, |seen| names(seen).iter().eq(&new));
+    play.stage.rolled_out(play.name, play.live);
+}
+
+// 02/E2
+fn a_drifted_node_stays_while_its_replacement_does_not_register(play: &Play<'_>) {
+    play.stage.apply(&json!({
+        "apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": "never"},
+        "spec": {"nodeRegistrationDelay": "1h"},
+    }));
+    play.pool(json!({"consolidateAfter": "Never"}));
+    play.pods(1);
+    play.stage.rolled_out(play.name, play.live);
+    let nodes = play.nodes(1);
+    let old = names(&nodes.seen());
+    let known: BTreeSet<String> = play.claims().iter().map(name).collect();
+    play.patch(json!({"spec": {"template": {"spec": {"nodeClassRef": {"name": "never"}}}}}));
+    play.wait_for_claims(2, "Launched");
+    play.stays(&nodes, |seen| names(seen) == old && seen.ever.len() == 1);
+    // It is given up: the node that was to leave takes pods again.
+    assert_eq!(nodes.seen().most_leaving, 1);
+    let unborn: Vec<String> = play.claims().iter().map(name).filter(|name| !known.contains(name)).collect();
+    play.stage.cluster.succeed(&["delete", "nodeclaim", &unborn[0], "--wait=false"]).unwrap();
+    play.wait("the old node to be open again", &nodes, |seen| !seen.nodes.values().any(|is_leaving| *is_leaving));
+    assert_eq!(names(&nodes.seen()), old);
+    // Nobody shall go on trying for as long as the other stories take.
+    play.stage.cluster.succeed(&["delete", "nodepool", play.name, "--wait=false"]).unwrap();
+}
+
+fn name(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
 // 02/E3
-fn a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play: &Play<'_>) {
-    play.pool(json!({"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}));
+fn a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play: &Play<'_>, policy: &str) {
+    play.pool(json!({"consolidationPolicy": policy, "consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}));
     let nodes = play.nodes(usize::MAX);
     play.pods(1);
-    // Somebody closes every node as soon as it is there, so the pod that it was bought for never runs.
+    // Somebody closes every node that comes, so the pod that it was bought for never stays.
     let end = std::time::Instant::now() + Duration::from_secs(75);
     let mut closed = BTreeSet::new();
     while std::time::Instant::now() < end {
         for node in names(&nodes.seen()) {
-            if closed.insert(node.clone()) {
-                // It may be gone already.
-                let _ = play.stage.cluster.kubectl(&[
-                    "taint",
-                    "node",
-                    &node,
-                    "example.com/closed=true:NoExecute",
-                    "--overwrite",
-                ]);
+            if !closed.contains(&node) && play.close(&node) {
+                closed.insert(node);
             }
         }
-        thread::sleep(Duration::from_millis(100));
+        // A node that was bought for a pod is kept for it for twenty seconds and then looked at twice, 15 s apart. New ones come
+        // within a second, so this pace decides how many there are.
+        thread::sleep(Duration::from_secs(2));
     }
+    assert!(closed.len() > 5, "only {closed:?} were closed");
     let seen = nodes.seen();
     // The reference's own bound is 35.
     assert!(seen.most_at_once < 35, "{} nodes at a time: {seen:?}", seen.most_at_once);
@@ -170,24 +296,73 @@ fn a_drifted_static_pool_is_replaced_without_a_gap(play: &Play<'_>) {
     play.wait("both to be replaced", &nodes, |seen| seen.nodes.len() == 2 && names(seen).is_disjoint(&old));
     let seen = nodes.seen();
     assert_eq!((seen.most_at_once, seen.fewest_serving), (3, Some(2)), "the limit is three: {seen:?}");
+    play.patch(json!({"spec": {"replicas": 5}}));
+    play.wait("as many as the limit allows", &nodes, |seen| seen.nodes.len() == 3);
+    play.wait_for_claims(3, "Initialized");
     play.patch(json!({"spec": {"replicas": 1}}));
-    play.wait("one to go", &nodes, |seen| seen.nodes.len() == 1);
+    play.wait("two to go", &nodes, |seen| seen.nodes.len() == 1);
+    play.stage.cluster.succeed(&["delete", "nodepool", play.name, "--wait=false"]).unwrap();
+    play.wait("the last one to go with its pool", &nodes, |seen| seen.nodes.is_empty());
+    assert_eq!(nodes.seen().most_at_once, 3, "the limit held at all times");
+}
+
+// 02/E9
+fn a_buffer_keeps_its_limits_and_its_distance_when_its_nodes_expire(play: &Play<'_>) {
+    play.stage.apply(&play.pool_with(json!({"spec": {"template": {"spec": {"expireAfter": "60s"}}}})));
+    // Ten of them would fit on one node, but no two want to share one; and no more than two are to be had.
+    let apart = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
+        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": play.name}},
+    }]}});
+    let size = json!({"replicas": 10, "limits": {"cpu": "150m"}});
+    play.buffer(json!({"cpu": "70m"}), json!({"affinity": apart}), size);
+    let nodes = play.nodes(2);
+    play.wait("room for two", &nodes, |seen| seen.nodes.len() == 2);
+    play.wait_for_claims(2, "Initialized");
+    let old = names(&nodes.seen());
+    play.wait("two others", &nodes, |seen| seen.nodes.len() == 2 && names(seen).is_disjoint(&old));
+    let seen = nodes.seen();
+    assert!(seen.most_at_once <= 4 && seen.ever.len() == 4, "two, and one for each that expires: {seen:?}");
+    // Nobody shall go on buying for as long as the other stories take.
+    play.stage.cluster.succeed(&["delete", "capacitybuffer", play.name]).unwrap();
+}
+
+// 02/E1
+fn a_budget_of_pods_keeps_a_node_until_it_is_lifted(play: &Play<'_>) {
+    // Two pods that fill a node each; then they need a tenth of one, and no longer two nodes.
+    play.stage.apply(&json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": play.name},
+        "spec": {"minAvailable": "100%", "selector": {"matchLabels": {"app": play.name}}},
+    }));
+    play.pool(json!({
+        "consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "2s", "budgets": [{"nodes": "0"}],
+    }));
+    let nodes = play.nodes(2);
+    play.pods(2);
+    play.stage.rolled_out(play.name, play.live);
+    let small = merged(
+        deployment(play.name, 2, json!({"cpu": "100m"})),
+        json!({"spec": {
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "template": {"spec": {"nodeSelector": {"karpenter.sh/nodepool": play.name}}},
+        }}),
+    );
+    play.stage.apply(&small);
+    play.stage.rolled_out(play.name, play.live);
+    // The scheduler takes the node that has just become empty. To ask it for that would keep the pods apart for good.
+    assert_eq!((nodes.seen().nodes.len(), play.hosts().len()), (2, 2), "one small pod on each");
+    play.patch(json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
+    play.stays(&nodes, |seen| seen.nodes.len() == 2 && seen.most_leaving == 0);
+    let blocked = format!("Pdb prevents pod evictions (PodDisruptionBudget=[default/{}])", play.name);
+    play.stage.event("DisruptionBlocked", &blocked, play.live);
+    play.stage.cluster.succeed(&["delete", "pdb", play.name]).unwrap();
+    play.wait("both pods to share a node", &nodes, |seen| seen.nodes.len() == 1);
+    play.stage.rolled_out(play.name, play.live);
 }
 
 // 02/E9
 fn a_buffer_is_used_refilled_renewed_and_removed(play: &Play<'_>) {
     play.pool(json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "2s", "budgets": [{"nodes": "100%"}]}));
-    let template = deployment(play.name, 1, json!({"cpu": "800m"}))["spec"]["template"].clone();
-    let here = json!({"spec": {"nodeSelector": {"karpenter.sh/nodepool": play.name}}});
-    play.stage.apply(&json!({
-        "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": play.name, "namespace": "default"},
-        "template": merged(template, here),
-    }));
-    play.stage.apply(&json!({
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
-        "metadata": {"name": play.name, "namespace": "default"},
-        "spec": {"podTemplateRef": {"name": play.name}, "replicas": 2},
-    }));
+    play.buffer(json!({"cpu": "800m"}), json!({}), json!({"replicas": 2}));
     let nodes = play.nodes(2);
     play.wait("room for two", &nodes, |seen| seen.nodes.len() == 2);
     play.wait_for_claims(2, "Initialized");

@@ -1,5 +1,6 @@
 //! A cluster with the definitions, a class and pools, and what tests ask it.
 
+use std::thread;
 use std::time::Duration;
 
 use e2e::replica::wait_for;
@@ -149,4 +150,19 @@ pub(crate) fn merged(mut base: Value, change: Value) -> Value {
         (base, change) => *base = change,
     }
     base
+}
+
+/// Plays stories by name on one cluster at the same time. Each is played to its end, whatever becomes of the others.
+pub(crate) fn play_together<S: Copy + Send + Sync>(
+    stories: &[(&'static str, S)],
+    live: &Replica,
+    play: impl Fn(&'static str, S) + Sync,
+) {
+    let failed: Vec<&str> = thread::scope(|scope| {
+        let play = &play;
+        let spawned: Vec<_> =
+            stories.iter().map(|(name, story)| (*name, scope.spawn(move || play(name, *story)))).collect();
+        spawned.into_iter().filter_map(|(name, story)| story.join().is_err().then_some(name)).collect()
+    });
+    assert!(failed.is_empty(), "{failed:?} failed, see above; what the controller said:\n{}", live.log());
 }

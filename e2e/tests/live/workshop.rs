@@ -1,8 +1,6 @@
 //! The first lesson of every workshop, to its end: pods come and go, the surplus is removed, one small node remains, and when it
 //! is old a new one takes its place. The manifests are those of the scenario, with shorter times.
 
-use std::time::Duration;
-
 use e2e::replica::wait_for;
 use e2e::{Cluster, Dovetail, Replica};
 use serde_json::{Value, json};
@@ -42,6 +40,12 @@ fn reaches(stage: &Stage, live: &Replica, pods: usize, holds: impl Fn(&[String])
     })
 }
 
+/// Whether a claim has gone for this reason.
+fn has_disrupted(live: &Replica, reason: &str) -> bool {
+    let (metric, label) = ("karpenter_nodeclaims_disrupted_total{", format!("reason=\"{reason}\""));
+    live.metrics().unwrap().lines().any(|line| line.starts_with(metric) && line.contains(&label))
+}
+
 #[test]
 fn the_workshop_ends_with_one_small_node_that_is_renewed() {
     let cluster = Cluster::start().unwrap();
@@ -50,13 +54,13 @@ fn the_workshop_ends_with_one_small_node_that_is_renewed() {
     for mut manifest in manifests() {
         if manifest["kind"] == "NodePool" {
             let short = json!({"spec": {
-                "disruption": {"consolidateAfter": "5s"}, "template": {"spec": {"expireAfter": "100s"}},
+                "disruption": {"consolidateAfter": "5s"}, "template": {"spec": {"expireAfter": "Never"}},
             }});
             manifest = merged(manifest, short);
         }
         stage.apply(&manifest);
     }
-    let live = Replica::start(&stage.cluster, &["--catalog", "ec2:us-west-2"]).unwrap();
+    let live = Replica::start(&stage.cluster, &["--catalog", "ec2:us-west-2", "--pod-move-cooldown=5s"]).unwrap();
     scale(&stage, 5);
     reaches(&stage, &live, 5, |_| true);
     scale(&stage, 12);
@@ -65,15 +69,23 @@ fn the_workshop_ends_with_one_small_node_that_is_renewed() {
     reaches(&stage, &live, 5, |types| types.len() < many.len());
     scale(&stage, 1);
     reaches(&stage, &live, 1, |types| types == ["t3.small"]);
-    let claim = |limit: Duration, differs_from: &str| {
-        wait_for("one claim", limit, || {
+    let claim = |other: &str| {
+        let found = wait_for(&format!("one claim other than {other:?}"), LIMIT, || {
             let claims = stage.items(&["nodeclaims"]);
             let name = claims.first().and_then(|claim| claim["metadata"]["name"].as_str()).unwrap_or_default();
-            Ok((claims.len() == 1 && !name.is_empty() && name != differs_from).then(|| name.to_owned()))
-        })
+            Ok((claims.len() == 1 && !name.is_empty() && name != other).then(|| name.to_owned()))
+        });
+        found.unwrap_or_else(|error| panic!("{error}\n{}", live.log()))
     };
-    let last = claim(LIMIT, "").unwrap();
+    // Nothing is ever too old so far, so consolidation alone has come to this.
+    let surplus = claim("");
+    assert!(!has_disrupted(&live, "expired") && has_disrupted(&live, "underutilized"), "{}", live.log());
+    // The new template makes a machine drift, and age ends the one that comes for it.
+    let short = json!({"spec": {"template": {"spec": {"expireAfter": "60s"}}}}).to_string();
+    stage.cluster.succeed(&["patch", "nodepool", "default", "--type=merge", "--patch", &short]).unwrap();
+    let drifted = claim(&surplus);
     // 02/E6
-    claim(LIMIT, &last).unwrap_or_else(|error| panic!("{error}\n{}", live.log()));
+    claim(&drifted);
+    assert!(has_disrupted(&live, "drifted") && has_disrupted(&live, "expired"), "{}", live.log());
     reaches(&stage, &live, 1, |types| types == ["t3.small"]);
 }

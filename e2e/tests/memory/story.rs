@@ -1,12 +1,12 @@
 //! A day of a large cluster, and what the controller's process holds in memory during it.
 //!
-//! The process runs in real time against the API server in memory on loopback; the day is told as fast as it can listen. In each of 24
-//! hours a twenty-fourth of all pods is replaced, every node sends a heartbeat, and some pods that fit nowhere get machines, which go
+//! The process runs in real time against the API server in memory on loopback; the day is told as fast as it can listen. In each of its
+//! hours an equal part of all pods is replaced, every node sends a heartbeat, and some pods that fit nowhere get machines, which go
 //! again when the pods have gone. What a day does to memory depends on how much happens in it and not on how long it takes, but for
 //! what is remembered for a time: at most minutes, which is longer here in proportion. When an hour has been told, the process is waited
 //! for until it has nothing more to do, and its resident memory is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,6 @@ use sim::{ApiServer, At, Deletion, Kind};
 
 use super::{objects, server};
 
-const HOURS: usize = 24;
 const NAMESPACES: usize = 50;
 /// Pods that need machines of their own, each hour.
 const LARGE: usize = 5;
@@ -32,6 +31,8 @@ const IDLE: Duration = Duration::from_millis(30);
 pub(crate) struct Size {
     pub(crate) nodes: usize,
     pub(crate) pods: usize,
+    /// Of the day: in each an equal part of the pods is replaced.
+    pub(crate) hours: usize,
 }
 
 /// What was seen.
@@ -56,8 +57,8 @@ impl Report {
     }
 }
 
-/// Plays the day. Everything that it starts ends with it.
-pub(crate) fn play(size: Size) -> Result<Report> {
+/// Plays the day, and tells of each hour what it found. Everything that it starts ends with it.
+pub(crate) fn play(size: Size, mut tell: impl FnMut(usize, &Usage)) -> Result<Report> {
     let folder = tempfile::tempdir().context("making a folder")?;
     let world = World::new(size)?;
     let kubeconfig = folder.path().join("kubeconfig");
@@ -74,13 +75,16 @@ pub(crate) fn play(size: Size) -> Result<Report> {
         peak: 0,
         cpu: Duration::ZERO,
     };
-    for hour in 0..HOURS {
+    for hour in 0..size.hours {
         world.pass_hour(hour).with_context(|| format!("in hour {hour}; {}", controller.log()))?;
         let usage = wait_until_idle(&controller)?;
+        tell(hour + 1, &usage);
         report.resident.push(usage.resident_bytes);
         (report.peak, report.cpu) = (usage.peak_bytes, usage.cpu);
     }
-    ensure!(world.is_as_before(), "the controller has changed the cluster; {}", controller.log());
+    ensure!(world.is_as_before(), "the controller has removed or added something; {}", controller.log());
+    let mended = world.mended();
+    ensure!(mended.is_empty(), "the controller has mended {mended:?}; {}", controller.log());
     Ok(report)
 }
 
@@ -108,12 +112,14 @@ struct World {
     size: Size,
     /// What pods belong to, as the server stored it.
     sets: Vec<Arc<Value>>,
+    /// What claims and Nodes were like at first, by name.
+    machines: BTreeMap<String, Value>,
 }
 
 impl World {
     fn new(size: Size) -> Result<Self> {
         let server = ApiServer::of_cluster(Clock::wall(), Rng::new(1))?;
-        let mut world = Self { server, size, sets: Vec::new() };
+        let mut world = Self { server, size, sets: Vec::new(), machines: BTreeMap::new() };
         world.server.create(objects::class())?;
         let pool = world.server.create(objects::pool())?;
         for number in 0..NAMESPACES {
@@ -136,6 +142,7 @@ impl World {
         for number in 0..size.pods {
             world.start_pod(number, 0)?;
         }
+        world.machines = world.described();
         Ok(world)
     }
 
@@ -158,7 +165,7 @@ impl World {
     }
 
     fn pass_hour(&self, hour: usize) -> Result<()> {
-        for number in (hour..self.size.pods).step_by(HOURS) {
+        for number in (hour..self.size.pods).step_by(self.size.hours) {
             let old = At::new(&objects::namespace(objects::set_of_pod(number)), &objects::pod_name(number, 0));
             self.remove_pod(&old)?;
             self.start_pod(number, 1)?;
@@ -224,6 +231,25 @@ impl World {
         let count = |kind: Kind| self.server.list(kind).len();
         (count(Kind::NodeClaim), count(Kind::Node), count(Kind::Pod))
             == (self.size.nodes, self.size.nodes, self.size.pods)
+    }
+
+    /// Machines that live ones would not have been like: somebody found something to set right.
+    fn mended(&self) -> Vec<String> {
+        let now = self.described();
+        let differs = |(name, before): &(&String, &Value)| now.get(*name) != Some(*before);
+        self.machines.iter().filter(differs).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Claims and Nodes by name, without what changes in every cluster.
+    fn described(&self) -> BTreeMap<String, Value> {
+        let kinds = [Kind::NodeClaim, Kind::Node].into_iter();
+        let all = kinds.flat_map(|kind| self.server.list(kind));
+        all.map(|object| {
+            let (metadata, spec) = (&object["metadata"], &object["spec"]);
+            let said = ["labels", "annotations", "finalizers", "ownerReferences"].map(|field| &metadata[field]);
+            (name(&object), json!([said, spec]))
+        })
+        .collect()
     }
 
     fn names(&self, kind: Kind) -> Vec<String> {
