@@ -23,8 +23,9 @@ pub(crate) struct Assumed {
     marks: BTreeMap<NodeName, Instant>,
     /// Claims of static pools whose replacement is on its way, likewise.
     replacing: BTreeMap<NodeName, Instant>,
-    /// Machines that pods are about to come to, by whichever name they had when the pods were planned.
-    nominations: BTreeMap<NodeName, Instant>,
+    /// Machines that pods are about to come to, by whichever name they had when the pods were planned, and for how long each pod
+    /// holds them.
+    nominations: BTreeMap<NodeName, BTreeMap<PodName, Instant>>,
     /// Where pods that wait, or whose nodes leave by a command, are to go, by the name that the place had then.
     promises: BTreeMap<PodName, NodeName>,
     /// Nodes that somebody has permission to create and has not created yet.
@@ -83,13 +84,22 @@ impl Assumed {
     }
 
     /// Nobody takes a nomination back by renewing it for a shorter time.
-    pub(crate) fn nominate(&mut self, machine: &NodeName, until: Instant) {
-        let end = self.nominations.entry(machine.clone()).or_insert(until);
+    pub(crate) fn nominate(&mut self, pod: &PodName, machine: &NodeName, until: Instant) {
+        let end = self.nominations.entry(machine.clone()).or_default().entry(pod.clone()).or_insert(until);
         *end = (*end).max(until);
     }
 
     pub(crate) fn is_nominated(&self, name: &NodeName, now: Instant) -> bool {
-        self.nominations.get(name).is_some_and(|until| now < *until)
+        self.nominations.get(name).is_some_and(|pods| pods.values().any(|until| now < *until))
+    }
+
+    /// A pod will not come to a machine any more, or has gone from there.
+    pub(crate) fn end_nomination(&mut self, pod: &PodName, machine: &NodeName) {
+        let Some(pods) = self.nominations.get_mut(machine) else { return };
+        pods.remove(pod);
+        if pods.is_empty() {
+            self.nominations.remove(machine);
+        }
     }
 
     pub(crate) fn promise(&mut self, pod: &PodName, place: &NodeName) {
@@ -147,7 +157,10 @@ impl Assumed {
     }
 
     pub(crate) fn run_out(&mut self, now: Instant) -> RunOut {
-        self.nominations.retain(|_, until| now < *until);
+        self.nominations.retain(|_, pods| {
+            pods.retain(|_, until| now < *until);
+            !pods.is_empty()
+        });
         self.replacing.retain(|_, until| now < *until);
         let names = |ended: BTreeMap<NodeName, Instant>| ended.into_keys().collect();
         let unseen = self.unseen.extract_if(.., |_, since| now.since(*since) >= UNSEEN_AT_MOST).collect();
@@ -195,8 +208,9 @@ mod tests {
         let mut assumed = Assumed::default();
         assumed.expect_claim(&"new".into(), at(0));
         assumed.mark(&"old".into(), at(60));
-        assumed.nominate(&"node".into(), at(20));
-        assumed.nominate(&"node".into(), at(10));
+        let pod = PodName { namespace: "default".into(), name: "pod".into() };
+        assumed.nominate(&pod, &"node".into(), at(20));
+        assumed.nominate(&pod, &"node".into(), at(10));
         assumed.begin_replacing(&"drifted".into(), at(60));
         assert_eq!(assumed.run_out(at(15)), RunOut::default());
         assert!(assumed.is_nominated(&"node".into(), at(19)) && !assumed.is_nominated(&"node".into(), at(20)));

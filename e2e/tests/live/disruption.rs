@@ -269,9 +269,8 @@ fn a_pod_that_fits_nowhere_does_not_make_the_cluster_grow(play: &Play<'_>, polic
                 closed.insert(node);
             }
         }
-        // A node that was bought for a pod is kept for it for twenty seconds and then looked at twice, 15 s apart. New ones come
-        // within a second, so this pace decides how many there are.
-        thread::sleep(Duration::from_secs(2));
+        // An empty node is looked at twice, 15 s apart, and new ones come within a second: this pace decides how many there are.
+        thread::sleep(Duration::from_secs(1));
     }
     assert!(closed.len() > 5, "only {closed:?} were closed");
     let seen = nodes.seen();

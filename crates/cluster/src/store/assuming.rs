@@ -100,7 +100,7 @@ impl Store {
         let entry = self.pods.get(pod)?;
         let is_bound = entry.pod.node.is_some();
         self.assumed.promise(pod, place);
-        self.assumed.nominate(place, now.plus(self.settings.nomination));
+        self.assumed.nominate(pod, place, now.plus(self.settings.nomination));
         if is_bound {
             return None;
         }
@@ -149,6 +149,18 @@ impl Store {
     pub fn is_nominated(&self, name: &NodeName, now: Instant) -> bool {
         let claim = self.machines.shown().get(name).and_then(|machine| machine.claim.as_ref());
         std::iter::once(name).chain(claim).any(|name| self.assumed.is_nominated(name, now))
+    }
+
+    /// A pod is gone. If it was to come to a machine, or stood there, nothing holds that machine for it any more. One that goes
+    /// because its node leaves has somebody who comes in its place, and who wants the same machine.
+    pub(super) fn end_nomination(&mut self, pod: &PodName, node: Option<&NodeName>) {
+        if node.is_some_and(|node| self.leaving.contains(node)) {
+            return;
+        }
+        let Some(place) = node.or_else(|| self.assumed.promised(pod)).cloned() else { return };
+        let machine = self.machines.shown().get(&place).or_else(|| self.machines.of_claim(&place));
+        let names = machine.into_iter().flat_map(|machine| machine.claim.iter().chain([&machine.node.name]));
+        names.chain([&place]).for_each(|name| self.assumed.end_nomination(pod, name));
     }
 
     /// Permission to create at most `wanted` nodes of a pool within its limit. What is granted must be given back, whether

@@ -31,6 +31,33 @@ fn a_nomination_follows_the_machine_from_its_claim_to_its_node() {
     assert_eq!(store.pod_times(&named("p")).unwrap().place, Some("c".into()));
 }
 
+// 02/ST4 differs: 0075
+#[test]
+fn a_nomination_ends_with_the_last_pod_that_it_was_made_for() {
+    let mut store = store().with([pod("p", waiting()), pod("q", waiting()), claim("c", json!({})).into()]);
+    store.nominate(&named("p"), &"c".into(), at(0));
+    store.nominate(&named("q"), &"c".into(), at(0));
+    store.apply(claim("c", launched("id-1")), at(1));
+    store.apply(node("n", "id-1", json!({})), at(1));
+    store.delete(&pod("p", waiting()).gone(), at(2));
+    assert!(store.is_nominated(&"n".into(), at(3)), "another one is still to come");
+    store.apply(pod("q", bound("n")), at(4));
+    assert!(store.is_nominated(&"n".into(), at(5)), "it has come and is about to begin");
+    store.delete(&pod("q", bound("n")).gone(), at(6));
+    assert!(!store.is_nominated(&"n".into(), at(7)), "nobody is left who wants it");
+}
+
+#[test]
+fn a_pod_that_goes_with_its_node_leaves_its_place_to_whoever_comes_instead() {
+    let mut store =
+        store().with([pod("p", bound("old")), claim("a", launched("id-1")).into(), claim("b", json!({})).into()]);
+    store.apply(node("old", "id-1", json!({})), at(0));
+    store.mark_for_deletion([&"a".into()], at(60), at(0));
+    store.nominate(&named("p"), &"b".into(), at(1));
+    store.delete(&pod("p", bound("old")).gone(), at(2));
+    assert!(store.is_nominated(&"b".into(), at(3)));
+}
+
 #[test]
 fn a_claim_that_was_just_created_is_there_at_once() {
     let mut store = store().with([node_pool("a", json!({}))]);
