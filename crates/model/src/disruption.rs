@@ -51,6 +51,13 @@ impl Moved {
         let doubled = self.times.saturating_sub(1).min(Self::MOST_DOUBLED);
         self.when.plus(first_rest.saturating_mul(1 << doubled))
     }
+
+    /// How many times dearer than the first its next move is. What must pay for itself within this time has as long only as the
+    /// last move has lasted: nobody knows better how long the next one will. Decision 0077.
+    pub fn dearer(self, now: Instant, within: Duration) -> i64 {
+        let lasted = now.since(self.when).as_secs().max(1);
+        i64::try_from(within.as_secs() / lasted).unwrap_or(i64::MAX).max(1)
+    }
 }
 
 /// A node that is to leave, as it was when that was decided.

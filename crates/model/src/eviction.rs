@@ -34,6 +34,11 @@ impl EvictionCost {
         Self(self.0.max(0))
     }
 
+    #[must_use]
+    pub fn times(self, factor: i64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+
     pub fn parts(self) -> i64 {
         self.0
     }

@@ -327,7 +327,7 @@ fn a_buffer_keeps_its_limits_and_its_distance_when_its_nodes_expire(play: &Play<
 
 // 02/E1
 fn a_budget_of_pods_keeps_a_node_until_it_is_lifted(play: &Play<'_>) {
-    // Two pods that fill a node each; then they need a tenth of one, and no longer two nodes.
+    // Two pods, each beside one that leaves room for it alone; once those have gone, one node would do.
     play.stage.apply(&json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": play.name},
         "spec": {"minAvailable": "100%", "selector": {"matchLabels": {"app": play.name}}},
@@ -336,19 +336,14 @@ fn a_budget_of_pods_keeps_a_node_until_it_is_lifted(play: &Play<'_>) {
         "consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "2s", "budgets": [{"nodes": "0"}],
     }));
     let nodes = play.nodes(2);
-    play.pods(2);
-    play.stage.rolled_out(play.name, play.live);
-    let small = merged(
-        deployment(play.name, 2, json!({"cpu": "100m"})),
-        json!({"spec": {
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"spec": {"nodeSelector": {"karpenter.sh/nodepool": play.name}}},
-        }}),
-    );
-    play.stage.apply(&small);
-    play.stage.rolled_out(play.name, play.live);
-    // The scheduler takes the node that has just become empty. To ask it for that would keep the pods apart for good.
+    let filler = format!("{}-filler", play.name);
+    for (name, cpu) in [(&*filler, "600m"), (play.name, "200m")] {
+        let here = json!({"spec": {"template": {"spec": {"nodeSelector": {"karpenter.sh/nodepool": play.name}}}}});
+        play.stage.apply(&merged(deployment(name, 2, json!({"cpu": cpu})), here));
+        play.stage.rolled_out(name, play.live);
+    }
     assert_eq!((nodes.seen().nodes.len(), play.hosts().len()), (2, 2), "one small pod on each");
+    play.stage.cluster.succeed(&["delete", "deployment", &filler, "--cascade=foreground"]).unwrap();
     play.patch(json!({"spec": {"disruption": {"budgets": [{"nodes": "100%"}]}}}));
     play.stays(&nodes, |seen| seen.nodes.len() == 2 && seen.most_leaving == 0);
     let blocked = format!("Pdb prevents pod evictions (PodDisruptionBudget=[default/{}])", play.name);

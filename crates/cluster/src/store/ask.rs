@@ -155,10 +155,10 @@ impl Store {
         self.pods.get(name).map(|entry| (&entry.pod, &*entry.facts))
     }
 
-    /// Pods that came in the place of some that had to leave a node of ours and still rest. How long they do after the first time,
-    /// whoever asks says.
-    pub fn moved_pods(&self, now: Instant, first_rest: Duration) -> BTreeMap<PodName, Moved> {
-        self.moved.resting(now, first_rest)
+    /// Pods that came in the place of some that had to leave a node of ours, as far as that still counts: they rest, or were moved
+    /// within some time. How long both are, whoever asks says.
+    pub fn moved_pods(&self, now: Instant, first_rest: Duration, within: Duration) -> BTreeMap<PodName, Moved> {
+        self.moved.lately(now, first_rest, within)
     }
 
     pub fn pod_times(&self, name: &PodName) -> Option<&PodTimes> {

@@ -74,9 +74,10 @@ impl Movements {
         self.moved.remove(pod);
     }
 
-    pub(super) fn resting(&self, now: Instant, first_rest: Duration) -> BTreeMap<PodName, Moved> {
-        let rests = |moved: &Moved| now <= moved.rests_until(first_rest);
-        self.moved.iter().filter(|(_, moved)| rests(moved)).map(|(pod, moved)| (pod.clone(), *moved)).collect()
+    /// Who still rests, or was moved within some time.
+    pub(super) fn lately(&self, now: Instant, first_rest: Duration, within: Duration) -> BTreeMap<PodName, Moved> {
+        let counts = |moved: &Moved| now <= moved.rests_until(first_rest) || now.since(moved.when) < within;
+        self.moved.iter().filter(|(_, moved)| counts(moved)).map(|(pod, moved)| (pod.clone(), *moved)).collect()
     }
 
     fn forget_old(&mut self, now: Instant) {

@@ -80,7 +80,7 @@ impl Look {
         let batch = store.batch_for(decision, now);
         let nominated = nominated(&store, now);
         let (static_pools, versions) = (static_pools(&store), Versions::of(&mut store, now, version));
-        let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown);
+        let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown, ctx.settings.consolidation_payback);
         // Whoever looks a second time judges what is so by now.
         let foresight = if asking.is_some() { Duration::ZERO } else { FORESIGHT };
         Self { batch, foresight, nominated, moved, under_way, paused, static_pools, versions }

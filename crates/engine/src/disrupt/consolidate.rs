@@ -13,7 +13,7 @@ use model::pod::Pod;
 use model::price::Price;
 
 use super::candidates::Candidate;
-use super::deliberate::{Deliberation, evicted_cost, leaver, movable};
+use super::deliberate::{Deliberation, leaver, movable};
 use super::drift::paused;
 use super::imagine::Taking;
 use super::replace::{self, Leaving};
@@ -154,7 +154,7 @@ fn source(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) ->
         node: candidate.node.name.clone(),
         pool: candidate.pool.name.clone(),
         price: candidate.price,
-        cost: candidate.pods.iter().map(|pod| model::eviction::EvictionCost::of(pod).floored()).sum(),
+        cost: candidate.pods.iter().map(|pod| deliberation.cost_of(pod)).sum(),
         kind,
         company,
     }
@@ -343,7 +343,7 @@ fn worthy(
     let before = leavers.iter().fold(Price::ZERO, |sum, leaver| sum.plus(leaver.price));
     if !plan.claims.is_empty() {
         // A replacement must pay for its own disturbance in time, whichever of its types comes.
-        let cost = cost_pico(evicted_cost(snapshot, &leavers), plan.price());
+        let cost = cost_pico(deliberation.evicted_cost(&leavers), plan.price());
         let most_pico = before.pico().saturating_sub(least_saving(cost, deliberation.rules.payback)).saturating_add(1);
         if plan.price() < before && plan.price().pico() >= most_pico {
             let saved = before.pico() - plan.price().pico();
@@ -353,7 +353,7 @@ fn worthy(
         let leaving = Leaving { nodes, most_pico, spot_to_spot: deliberation.rules.spot_to_spot };
         plan.claims = replace::cheaper(snapshot, &plan.claims, &leaving)?;
         // What is left of the types may be dearer than the plan, and costs more while old and new ones both run.
-        let cost = cost_pico(evicted_cost(snapshot, &leavers), plan.price());
+        let cost = cost_pico(deliberation.evicted_cost(&leavers), plan.price());
         let saved = before.pico().saturating_sub(replace::at_most(snapshot, &plan.claims).pico());
         if saved < least_saving(cost, deliberation.rules.payback) {
             return Err(Stay::PaysBackLate { after: pays_back_after(cost, saved).unwrap_or_default() });
@@ -363,7 +363,7 @@ fn worthy(
     let moving: Vec<PodName> = plan.placements.iter().map(|(pod, _)| pod.clone()).collect();
     if let Some(left) = deliberation.imagined.left_over(&moving, &names, &plan.claims) {
         let more = left.price.unwrap_or(Price::MAX);
-        let cost = cost_pico(evicted_cost(snapshot, &leavers), plan.price().plus(more));
+        let cost = cost_pico(deliberation.evicted_cost(&leavers), plan.price().plus(more));
         let saved = before.pico().saturating_sub(plan.price().plus(more).pico());
         if saved <= 0 || saved < least_saving(cost, deliberation.rules.payback) {
             return Err(Stay::TooTight { pod: left.pods[0].clone() });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::budget::Reason;
-use model::disruption::{Disruption, Leaver, Method, PoolScore, Stay, Staying, Worth};
+use model::disruption::{Disruption, Leaver, Method, Moved, PoolScore, Stay, Staying, Worth};
 use model::eviction::{EvictionCost, is_charged_to, is_currently_reschedulable};
 use model::ids::{NodeName, PodName, PoolName};
 use model::plan::{Plan, Target};
@@ -129,7 +129,7 @@ impl<'s, 'a> Deliberation<'s, 'a> {
         let sum = |prices: &mut dyn Iterator<Item = Price>| prices.fold(Price::ZERO, Price::plus);
         let before = sum(&mut leavers.iter().map(|leaver| leaver.price));
         let after = sum(&mut plan.claims.iter().map(|claim| claim.price));
-        let cost = evicted_cost(self.scene.snapshot, leavers);
+        let cost = self.evicted_cost(leavers);
         let saved = before.pico().saturating_sub(after.pico());
         let is_about_money = matches!(method, Method::MultiConsolidation | Method::SingleConsolidation);
         let payback = is_about_money.then(|| pays_back_after(cost_pico(cost, after), saved)).flatten();
@@ -142,6 +142,18 @@ impl<'s, 'a> Deliberation<'s, 'a> {
             pays_back_after: payback,
             scores,
         }
+    }
+
+    /// What it costs all pods of leavers to be evicted.
+    pub(super) fn evicted_cost(&self, leavers: &[Leaver]) -> EvictionCost {
+        let pods = leavers.iter().flat_map(|leaver| &leaver.pods);
+        pods.filter_map(|name| self.scene.snapshot.pods.get(name)).map(|pod| self.cost_of(pod)).sum()
+    }
+
+    /// What it costs a pod to be evicted: more, the shorter it has stood where it was moved to.
+    pub(super) fn cost_of(&self, pod: &Pod) -> EvictionCost {
+        let dearer = |moved: &Moved| moved.dearer(self.scene.snapshot.now, self.rules.payback);
+        EvictionCost::of(pod).floored().times(self.scene.moved.get(&pod.name).map_or(1, dearer))
     }
 
     pub(super) fn decision(mut self) -> Decision {
@@ -196,12 +208,6 @@ pub(super) fn leaver(candidate: &Candidate<'_>) -> Leaver {
         pods: candidate.pods.iter().map(|pod| pod.name.clone()).collect(),
         cost: candidate.cost,
     }
-}
-
-/// What it costs all pods of leavers to be evicted.
-pub(super) fn evicted_cost(snapshot: &Snapshot, leavers: &[Leaver]) -> EvictionCost {
-    let pods = leavers.iter().flat_map(|leaver| &leaver.pods).filter_map(|name| snapshot.pods.get(name));
-    pods.map(|pod| EvictionCost::of(pod).floored()).sum()
 }
 
 /// Pods on these nodes that would move, in the order of names.

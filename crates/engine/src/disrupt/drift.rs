@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::disruption::{Method, Stay};
-use model::ids::{PodName, PoolName};
+use model::ids::{NodeName, PodName, PoolName};
 use model::plan::{Plan, PlannedClaim};
 use model::pool::PoolKind;
 
@@ -16,10 +16,11 @@ const MOST_AT_ONCE: usize = 32;
 
 pub(super) fn replace_drifted(deliberation: &mut Deliberation<'_, '_>) {
     let found = deliberation.candidates(Method::Drift);
+    let all: BTreeSet<NodeName> = found.iter().map(|candidate| candidate.node.name.clone()).collect();
     let mut chosen = 0;
     for candidate in in_turn(found) {
         let name = &candidate.node.name;
-        match plan_for(deliberation, &candidate, chosen) {
+        match plan_for(deliberation, &candidate, &all, chosen) {
             Err(stay) => deliberation.stays(name, stay),
             Ok(plan) => {
                 chosen += 1;
@@ -29,7 +30,12 @@ pub(super) fn replace_drifted(deliberation: &mut Deliberation<'_, '_>) {
     }
 }
 
-fn plan_for(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>, chosen: usize) -> Result<Plan, Stay> {
+fn plan_for(
+    deliberation: &mut Deliberation<'_, '_>,
+    candidate: &Candidate<'_>,
+    drifted: &BTreeSet<NodeName>,
+    chosen: usize,
+) -> Result<Plan, Stay> {
     let name = &candidate.node.name;
     if let Some(until) = paused(deliberation, &candidate.pool.name) {
         return Err(until);
@@ -44,7 +50,11 @@ fn plan_for(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>, 
     if let Some(stay) = waits_for_pod_budget(deliberation, candidate, &pods) {
         return Err(stay);
     }
-    let plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::All);
+    // Whoever goes to a node that is to leave as well moves twice, and keeps that node for as long as it takes to come there.
+    let mut plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::AllBut(drifted));
+    if !plan.unplaced.is_empty() || deliberation.imagined.unready(&plan).is_some() {
+        plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::All);
+    }
     if !plan.unplaced.is_empty() {
         return Err(Stay::CannotMove(plan.unplaced));
     }

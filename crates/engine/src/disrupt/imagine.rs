@@ -60,9 +60,11 @@ pub(super) enum Arriving {
 
 /// Which nodes take pods that are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taking {
+pub(super) enum Taking<'a> {
     /// All that are there.
     All,
+    /// All but these.
+    AllBut(&'a BTreeSet<NodeName>),
     /// Only those that are settled: where pods came or went lately, nobody is moved to save money.
     Settled,
 }
@@ -184,9 +186,10 @@ impl Imagined {
     }
 
     /// Where these pods would go if these nodes left.
-    pub(super) fn plan(&mut self, pods: &[PodName], without: &BTreeSet<NodeName>, taking: Taking) -> Plan {
+    pub(super) fn plan(&mut self, pods: &[PodName], without: &BTreeSet<NodeName>, taking: Taking<'_>) -> Plan {
         let closed = match taking {
             Taking::All => self.closed.clone(),
+            Taking::AllBut(others) => self.closed.union(others).cloned().collect(),
             Taking::Settled => self.closed_to_savers(),
         };
         let snapshot = &self.snapshot;

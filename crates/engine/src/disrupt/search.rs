@@ -31,6 +31,8 @@ const WASTEFUL: usize = 8;
 const ENOUGH: usize = 18;
 /// A group that gains this part of what it costs is good enough, in hundredths; what more there is finds the next decision.
 const PLENTY: i64 = 10;
+/// What all evictions of a cluster weigh beside all of its room where deletions are ordered.
+const TROUBLE: f64 = 0.1;
 /// How far around a good length every other one is tried.
 const AROUND: usize = 6;
 /// A group that costs no more than this part more than what it replaces is worth a closer look, in hundredths.
@@ -402,15 +404,26 @@ impl Searcher<'_, '_, '_, '_> {
         }
     }
 
-    /// Deletes what can be deleted of these, one after the other: the most money for the least trouble first.
+    /// What each of these nodes saves by its deletion, for the room that all others lose by it and for the trouble. Room is counted
+    /// in pods as they are on average: a machine whose memory nobody needs, or whose cores nobody can use, has little of it.
+    fn thrift(&self, sources: &[usize]) -> BTreeMap<usize, f64> {
+        let trouble = |source: usize| (self.ground.sources[source].cost + EvictionCost::COMMON).as_f64();
+        let room = |source: usize| self.world.share_of_all(self.sites[source]);
+        let all_trouble: f64 = sources.iter().map(|source| trouble(*source)).sum();
+        let all_room: f64 = sources.iter().map(|source| room(*source)).sum();
+        let part = |own: f64, all: f64| if all > 0.0 { own / all } else { 0.0 };
+        let spent = |source: usize| part(room(source), all_room) + TROUBLE * part(trouble(source), all_trouble);
+        let saved = |source: usize| self.ground.sources[source].price.dollars();
+        let thrift = |source: usize| saved(source) / spent(source).max(f64::MIN_POSITIVE);
+        sources.iter().map(|source| (*source, thrift(*source))).collect()
+    }
+
+    /// Deletes what can be deleted of these, one after the other: the most money for the least room and trouble first.
     fn deletions(&mut self, hopeful: &[usize]) -> Deletions {
         let may_go = |source: &usize| self.sites[*source] != usize::MAX && self.may_go_alone(*source);
         let mut order: Vec<usize> = hopeful.iter().copied().filter(may_go).collect();
-        let worth = |one: usize, other: usize| {
-            let share = self.ground.sources[other].cost + EvictionCost::COMMON;
-            i128::from(self.ground.sources[one].price.pico()) * i128::from(share.parts())
-        };
-        order.sort_by(|a, b| worth(*b, *a).cmp(&worth(*a, *b)).then(a.cmp(b)));
+        let thrift = self.thrift(&order);
+        order.sort_by(|a, b| thrift[b].total_cmp(&thrift[a]).then(a.cmp(b)));
         let mut found = Deletions::default();
         let mut taken: BTreeMap<&PoolName, u32> = BTreeMap::new();
         let names: Vec<NodeName> = self.world.sites().map(|(_, name)| name.clone()).collect();

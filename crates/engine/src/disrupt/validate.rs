@@ -152,7 +152,7 @@ fn holds_as_planned(
     command: &Disruption,
     pods: &[PodName],
     names: &BTreeSet<NodeName>,
-    taking: Taking,
+    taking: Taking<'_>,
 ) -> bool {
     let on_new = |pod: &PodName| command.moves.iter().any(|(name, to)| name == pod && matches!(to, Target::Claim(_)));
     let rest: Vec<PodName> = pods.iter().filter(|pod| !on_new(pod)).cloned().collect();

@@ -1,4 +1,4 @@
-//! What a move must save to be worth its trouble. Decision 0052.
+//! What a move must save to be worth its trouble. Decisions 0052 and 0077.
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use model::node::Progress;
 use model::pod::DoNotDisrupt;
 
 use crate::cluster::{Cluster, NOW, at, cluster, unready};
+use crate::consolidation::priced;
 use crate::fixture::*;
 
 const TYPE: &str = "default-instance-type";
@@ -42,6 +43,24 @@ fn a_drifted_node_is_replaced_or_deleted_where_its_pods_fit() {
     .drifted("n", NOW - 5)
     .command();
     assert_eq!(many.replacements.len(), 2, "price does not matter");
+}
+
+/// Who goes to a node that is to leave as well would move twice. Where nothing can be bought, that is better than nothing.
+#[test]
+fn nobody_moves_from_one_drifted_node_to_another() {
+    let small = |name: &str| vec![pod(&format!("on-{name}")).asks("cpu", 500)];
+    let two = || {
+        let two =
+            only_type().consolidate_after("p", None).machine("a", TYPE, small("a")).machine("b", TYPE, small("b"));
+        two.drifted("a", NOW - 9).drifted("b", NOW - 5).budget("p", &["1"])
+    };
+    let command = two().command();
+    assert_eq!((command.verb(), command.replacements.len()), (Verb::Replace, 1));
+    let sold_out = |pool: &mut model::pool::Pool| {
+        pool.instance_types.iter_mut().for_each(|offered| *offered = priced(offered, |_, _| None));
+    };
+    let stuck = two().pool("p", sold_out).command();
+    assert_eq!((stuck.verb(), stuck.destinations().count()), (Verb::Delete, 1));
 }
 
 // 02/DR2

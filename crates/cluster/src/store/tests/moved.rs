@@ -18,7 +18,7 @@ fn replica(name: &str, second: i64, node: &str) -> Value {
 }
 
 fn moved(store: &Store, name: &str) -> Option<Instant> {
-    store.moved_pods(at(200), Duration::from_secs(3600)).get(&named(name)).map(|moved| moved.when)
+    store.moved_pods(at(200), Duration::from_secs(3600), Duration::ZERO).get(&named(name)).map(|moved| moved.when)
 }
 
 /// Three replicas on a machine that we have decided to remove.
@@ -84,8 +84,11 @@ fn who_was_moved_is_remembered_as_long_as_it_is_there_and_anybody_cares() {
     store.apply(pod("b", merged(replica("b", 0, "n"), deleting())), at(8000));
     for cooldown in [300_u64, 3600, 7200] {
         let until = i64::try_from(101 + cooldown).unwrap();
-        let known = |now: i64| store.moved_pods(at(now), Duration::from_secs(cooldown)).len();
-        assert_eq!((known(until), known(until + 1)), (1, 0), "{cooldown} s");
+        let known = |now: i64, rest, within| {
+            store.moved_pods(at(now), Duration::from_secs(rest), Duration::from_secs(within)).len()
+        };
+        assert_eq!((known(until, cooldown, 1), known(until + 1, cooldown, 1)), (1, 0), "rests for {cooldown} s");
+        assert_eq!((known(until - 1, 1, cooldown), known(until, 1, cooldown)), (1, 0), "was moved within {cooldown} s");
     }
     store.end(pod("d", replica("d", 100, "")));
     assert_eq!(moved(&store, "d"), None);
@@ -112,7 +115,7 @@ fn every_further_move_is_counted() {
             store.end(pod(name, shape(second - 90, from)));
             store.unmark([&from.into()], at(second));
             store.apply(pod(name, shape(second + 10, to)), at(second + 10));
-            let found = store.moved_pods(at(second + 10), Duration::from_secs(300));
+            let found = store.moved_pods(at(second + 10), Duration::from_secs(300), Duration::ZERO);
             assert_eq!(found.get(&named(name)).map(|moved| moved.times), Some(times), "{name}");
         }
     }

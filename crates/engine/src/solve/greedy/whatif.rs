@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use model::ids::{NodeName, PodName};
 use model::pod::Pod;
+use model::resources::Resource;
 use model::snapshot::Snapshot;
 use model::taints::first_untolerated;
 use model::volume::first_overfull;
@@ -52,6 +53,9 @@ pub(crate) struct WhatIf<'w, 'a> {
     pods_on: Vec<Vec<usize>>,
     /// What the pods of each site that may move are worth at the prices of new machines, in dollars per hour.
     pub(crate) worth_by_site: Vec<f64>,
+    /// What the pods of each site that may move asked for before anybody left, and all of them together.
+    asked_by_site: Vec<Vec<i64>>,
+    asked: Vec<i64>,
     /// Pods that do not move, but count somewhere; by site.
     standing_on: Vec<Vec<usize>>,
     /// By manner and rung, ranks that can never suit, as far as anybody has looked.
@@ -118,7 +122,9 @@ impl<'w, 'a> WhatIf<'w, 'a> {
         let pods_on = seat_where_they_stand(&mut greedy);
         greedy.demand.iter_mut().for_each(|row| row.fill(0));
         greedy.order.clear();
-        let worth = worth_by_site(&greedy, &pods_on);
+        let asked_by_site = sums_by_site(&greedy, &pods_on);
+        let asked = total_of(&asked_by_site, world.machines.axes().len());
+        let worth = worth_by_site(&greedy, &asked_by_site, &asked);
         let mut site_at: Vec<usize> = (0..world.sites.len()).collect();
         let key = |site: usize| {
             let node = world.sites[site].node;
@@ -155,7 +161,7 @@ impl<'w, 'a> WhatIf<'w, 'a> {
         let unsuited = unsuited.collect();
         let kept = greedy.topology.keep(&world.sites);
         let limits = greedy.limits.clone();
-        let bound = LeastPrices::new(&greedy, &pods_on, &rooms, &closed);
+        let bound = LeastPrices::new(&greedy, &asked_by_site, &asked, (&rooms, &closed));
         let (log, never) = (Log::default(), AtomicBool::new(false));
         Self {
             greedy,
@@ -168,6 +174,8 @@ impl<'w, 'a> WhatIf<'w, 'a> {
             turn_of,
             pods_on,
             worth_by_site: worth,
+            asked_by_site,
+            asked,
             standing_on,
             unsuited,
             kept,
@@ -189,6 +197,19 @@ impl<'w, 'a> WhatIf<'w, 'a> {
     pub(crate) fn least_price(&self, gone: &[usize]) -> i64 {
         let asked: f64 = gone.iter().map(|site| self.bound.by_site[*site]).sum();
         (((asked - self.bound.room) * 1e12) as i64).max(0)
+    }
+
+    /// Which part of all pods that may move would fill a site, if every part of them were like the whole: what the cpu and memory
+    /// of a machine are good for in this cluster.
+    pub(crate) fn share_of_all(&self, site: usize) -> f64 {
+        let axes = self.greedy.world.machines.axes().iter().enumerate();
+        let weighed = axes.filter(|(_, resource)| matches!(resource, Resource::Cpu | Resource::Memory));
+        let free = self.rooms.row(self.rank_of[site]);
+        let share = |(axis, _): (usize, &Resource)| {
+            let all = self.asked[axis];
+            (all > 0).then(|| (free[axis].saturating_add(self.asked_by_site[site][axis])) as f64 / all as f64)
+        };
+        weighed.filter_map(share).fold(f64::MAX, f64::min).max(0.0)
     }
 
     /// What kind of node a site is: those of one kind hold pods of the same classes.
@@ -454,10 +475,9 @@ struct LeastPrices {
 }
 
 impl LeastPrices {
-    fn new(greedy: &Greedy<'_, '_>, pods_on: &[Vec<usize>], rooms: &Rooms, closed: &Bits) -> Self {
-        let sums = sums_by_site(greedy, pods_on);
+    fn new(greedy: &Greedy<'_, '_>, sums: &[Vec<i64>], total: &[i64], (rooms, closed): (&Rooms, &Bits)) -> Self {
         let axes = greedy.world.machines.axes().len();
-        let prices = least_worth(greedy, &total_of(&sums, axes));
+        let prices = least_worth(greedy, total);
         let least: Vec<i64> =
             (0..axes).map(|axis| greedy.least.iter().map(|least| least[axis]).min().unwrap_or(0)).collect();
         let mut room = 0.0;
@@ -466,7 +486,7 @@ impl LeastPrices {
             room += prices.of(rooms.row(rank).iter().copied());
             from = rank + 1;
         }
-        Self { by_site: sums.into_iter().map(|sum| prices.of(sum.into_iter())).collect(), room }
+        Self { by_site: sums.iter().map(|sum| prices.of(sum.iter().copied())).collect(), room }
     }
 }
 
@@ -488,10 +508,9 @@ fn total_of(sums: &[Vec<i64>], axes: usize) -> Vec<i64> {
     total
 }
 
-fn worth_by_site(greedy: &Greedy<'_, '_>, pods_on: &[Vec<usize>]) -> Vec<f64> {
-    let sums = sums_by_site(greedy, pods_on);
-    let worth = worth(greedy, &total_of(&sums, greedy.world.machines.axes().len()));
-    sums.into_iter().map(|sum| worth.of(sum.into_iter())).collect()
+fn worth_by_site(greedy: &Greedy<'_, '_>, sums: &[Vec<i64>], total: &[i64]) -> Vec<f64> {
+    let worth = worth(greedy, total);
+    sums.iter().map(|sum| worth.of(sum.iter().copied())).collect()
 }
 
 /// Puts every pod that may move where it stands, whether it fits or not, and says who stands on each site.
