@@ -93,13 +93,12 @@ impl Assumed {
         self.nominations.get(name).is_some_and(|pods| pods.values().any(|until| now < *until))
     }
 
-    /// A pod will not come to a machine any more, or has gone from there.
-    pub(crate) fn end_nomination(&mut self, pod: &PodName, machine: &NodeName) {
-        let Some(pods) = self.nominations.get_mut(machine) else { return };
-        pods.remove(pod);
-        if pods.is_empty() {
-            self.nominations.remove(machine);
-        }
+    /// Nobody waits for a pod any more.
+    pub(crate) fn end_nominations(&mut self, pod: &PodName) {
+        self.nominations.retain(|_, pods| {
+            pods.remove(pod);
+            !pods.is_empty()
+        });
     }
 
     pub(crate) fn promise(&mut self, pod: &PodName, place: &NodeName) {

@@ -104,7 +104,7 @@ pub struct Worth {
     pub after: Price,
     /// What they cost at worst, whichever of their types the cloud picks.
     pub after_at_most: Price,
-    /// How many pods are evicted, and what that costs them.
+    /// How many pods are evicted, and what that costs them, more for those that were moved lately (decision 0077).
     pub evicted: usize,
     pub cost: EvictionCost,
     /// After this time the saving has paid for the disruption; `None` where money is not the reason.

@@ -151,16 +151,12 @@ impl Store {
         std::iter::once(name).chain(claim).any(|name| self.assumed.is_nominated(name, now))
     }
 
-    /// A pod is gone. If it was to come to a machine, or stood there, nothing holds that machine for it any more. One that goes
-    /// because its node leaves has somebody who comes in its place, and who wants the same machine.
-    pub(super) fn end_nomination(&mut self, pod: &PodName, node: Option<&NodeName>) {
-        if node.is_some_and(|node| self.leaving.contains(node)) {
-            return;
+    /// A pod is gone, and nothing holds machines for it any more. One that goes because its node leaves has somebody who comes in its
+    /// place, and who wants the same machine.
+    pub(super) fn end_nominations(&mut self, pod: &PodName, node: Option<&NodeName>) {
+        if !node.is_some_and(|node| self.leaving.contains(node)) {
+            self.assumed.end_nominations(pod);
         }
-        let Some(place) = node.or_else(|| self.assumed.promised(pod)).cloned() else { return };
-        let machine = self.machines.shown().get(&place).or_else(|| self.machines.of_claim(&place));
-        let names = machine.into_iter().flat_map(|machine| machine.claim.iter().chain([&machine.node.name]));
-        names.chain([&place]).for_each(|name| self.assumed.end_nomination(pod, name));
     }
 
     /// Permission to create at most `wanted` nodes of a pool within its limit. What is granted must be given back, whether

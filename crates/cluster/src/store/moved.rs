@@ -76,7 +76,7 @@ impl Movements {
 
     /// Who still rests, or was moved within some time.
     pub(super) fn lately(&self, now: Instant, first_rest: Duration, within: Duration) -> BTreeMap<PodName, Moved> {
-        let counts = |moved: &Moved| now <= moved.rests_until(first_rest) || now.since(moved.when) < within;
+        let counts = |moved: &Moved| now <= moved.rests_until(first_rest) || moved.dearer(now, within) > 1;
         self.moved.iter().filter(|(_, moved)| counts(moved)).map(|(pod, moved)| (pod.clone(), *moved)).collect()
     }
 

@@ -72,7 +72,7 @@ impl Store {
         let Some(entry) = self.pods.remove(name) else { return };
         self.snapshots.touch_pod(name);
         self.times.forget(name);
-        self.end_nomination(name, entry.pod.node.as_ref());
+        self.end_nominations(name, entry.pod.node.as_ref());
         self.assumed.forget_promise(name);
         if let Some(set) = self.daemons.remove_pod(&entry) {
             self.see_daemon_set(&set, now, change);

@@ -155,6 +155,7 @@ fn source(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) ->
         pool: candidate.pool.name.clone(),
         price: candidate.price,
         cost: candidate.pods.iter().map(|pod| deliberation.cost_of(pod)).sum(),
+        trouble: candidate.cost,
         kind,
         company,
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::budget::Reason;
 use model::disruption::{Disruption, Leaver, Method, Moved, PoolScore, Stay, Staying, Worth};
@@ -11,6 +12,7 @@ use model::plan::{Plan, Target};
 use model::pod::Pod;
 use model::price::Price;
 use model::snapshot::{PodBudget, Snapshot};
+use model::time::Instant;
 
 use super::budgets::{Allowance, Purse, allowances};
 use super::candidates::{Candidate, PodsByNode, candidates_among, pods_by_node};
@@ -156,19 +158,28 @@ impl<'s, 'a> Deliberation<'s, 'a> {
         EvictionCost::of(pod).floored().times(self.scene.moved.get(&pod.name).map_or(1, dearer))
     }
 
+    /// When moving the pods of a node again costs about half of what it costs now, if some of them were moved.
+    fn pays_sooner_at(&self, node: &NodeName) -> Option<Instant> {
+        let moved = self.pods.on(node).iter().filter_map(|pod| self.scene.moved.get(&pod.name));
+        let held = moved.map(|moved| self.scene.snapshot.now.since(moved.when)).min()?;
+        (held < self.rules.payback).then(|| self.scene.snapshot.now.plus(held.max(Duration::from_secs(1))))
+    }
+
     pub(super) fn decision(mut self) -> Decision {
+        let all_reasons = std::mem::take(&mut self.reasons);
         let leaving: BTreeSet<&NodeName> = self.commands.iter().flat_map(Disruption::nodes).collect();
         let now = self.scene.snapshot.now;
         // Nodes are chosen so long before they have settled.
         let ahead = self.scene.settled_by.since(now);
-        let until = |stay: &Stay| match stay {
+        let until = |node: &NodeName, stay: &Stay| match stay {
             Stay::NotConsolidatable { until } => until.map(|until| until.minus(ahead)),
+            Stay::PaysBackLate { .. } | Stay::TooTight { .. } => self.pays_sooner_at(node),
             stay => stay.until(),
         };
         let mut staying = Vec::new();
         let mut look_again = None;
-        for (node, mut reasons) in std::mem::take(&mut self.reasons) {
-            let soon = reasons.iter().filter_map(until).filter(|until| *until > now).min();
+        for (node, mut reasons) in all_reasons {
+            let soon = reasons.iter().filter_map(|stay| until(&node, stay)).filter(|until| *until > now).min();
             look_again = look_again.into_iter().chain(soon).min();
             // Whom nothing asks to leave is not kept by that, as long as there is anything else to say.
             reasons.dedup();

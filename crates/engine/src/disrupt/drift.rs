@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::disruption::{Method, Stay};
 use model::ids::{NodeName, PodName, PoolName};
+use model::node::Tenure;
 use model::plan::{Plan, PlannedClaim};
 use model::pool::PoolKind;
 
@@ -16,7 +17,9 @@ const MOST_AT_ONCE: usize = 32;
 
 pub(super) fn replace_drifted(deliberation: &mut Deliberation<'_, '_>) {
     let found = deliberation.candidates(Method::Drift);
-    let all: BTreeSet<NodeName> = found.iter().map(|candidate| candidate.node.name.clone()).collect();
+    let drifted = |tenure: &Tenure| tenure.drifted.is_some();
+    let all = deliberation.scene.snapshot.nodes.values().filter(|node| node.tenure.as_ref().is_some_and(drifted));
+    let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
     let mut chosen = 0;
     for candidate in in_turn(found) {
         let name = &candidate.node.name;
@@ -51,9 +54,13 @@ fn plan_for(
         return Err(stay);
     }
     // Whoever goes to a node that is to leave as well moves twice, and keeps that node for as long as it takes to come there.
-    let mut plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::AllBut(drifted));
-    if !plan.unplaced.is_empty() || deliberation.imagined.unready(&plan).is_some() {
-        plan = deliberation.imagined.plan(&pods, &BTreeSet::from([name.clone()]), Taking::All);
+    let without = BTreeSet::from([name.clone()]);
+    let mut plan = deliberation.imagined.plan(&pods, &without, Taking::AllBut(drifted));
+    let is_possible = plan.unplaced.is_empty()
+        && deliberation.imagined.unready(&plan).is_none()
+        && plan.claims.iter().all(|claim| paused(deliberation, &claim.pool).is_none());
+    if !is_possible && drifted.len() > 1 {
+        plan = deliberation.imagined.plan(&pods, &without, Taking::All);
     }
     if !plan.unplaced.is_empty() {
         return Err(Stay::CannotMove(plan.unplaced));

@@ -31,7 +31,7 @@ const WASTEFUL: usize = 8;
 const ENOUGH: usize = 18;
 /// A group that gains this part of what it costs is good enough, in hundredths; what more there is finds the next decision.
 const PLENTY: i64 = 10;
-/// What all evictions of a cluster weigh beside all of its room where deletions are ordered.
+/// What the evictions of all nodes that could be deleted weigh beside all of their room, where these are ordered.
 const TROUBLE: f64 = 0.1;
 /// How far around a good length every other one is tried.
 const AROUND: usize = 6;
@@ -46,6 +46,8 @@ pub(super) struct Source {
     pub(super) price: Price,
     /// What its pods lose by being moved, the node's own share not counted.
     pub(super) cost: EvictionCost,
+    /// The same with the node's own share, and whenever they were moved last.
+    pub(super) trouble: EvictionCost,
     /// Its kind, by everything about it but its pods; nodes of one kind with the same pods fare alike.
     pub(super) kind: Vec<String>,
     pub(super) company: Company,
@@ -229,17 +231,22 @@ impl Searcher<'_, '_, '_, '_> {
         let mut alone: Vec<Option<Alone>> = vec![None; self.sites.len()];
         let mut known: BTreeMap<(Vec<String>, Vec<usize>), (Alone, usize)> = BTreeMap::new();
         for (source, site) in self.sites.clone().into_iter().enumerate().filter(|(_, site)| *site != usize::MAX) {
-            let kind = (self.ground.sources[source].kind.clone(), self.world.classes_on(site));
+            let own = &self.ground.sources[source];
+            let kind = (own.kind.clone(), self.world.classes_on(site));
             let found = match known.get(&kind) {
                 // Whoever is exactly like one that stays will stay as well.
-                Some((found @ (Alone::TooDear { .. } | Alone::Late { .. }), _)) => found.clone(),
+                Some((found @ Alone::TooDear { .. }, _)) => found.clone(),
+                // Its pods may have been moved lately, and these not.
+                Some((found @ Alone::Late { .. }, other)) if self.ground.sources[*other].cost <= own.cost => {
+                    found.clone()
+                }
                 Some((Alone::Stuck { pod, others }, other)) => {
-                    let own = self.world.twin_of(pod, *other, site).unwrap_or(pod);
+                    let own = self.world.twin_of(pod, self.sites[*other], site).unwrap_or(pod);
                     Alone::Stuck { pod: own.clone(), others: *others }
                 }
                 _ => self.ask_alone(source),
             };
-            known.insert(kind, (found.clone(), site));
+            known.insert(kind, (found.clone(), source));
             alone[source] = Some(found);
         }
         alone
@@ -407,7 +414,7 @@ impl Searcher<'_, '_, '_, '_> {
     /// What each of these nodes saves by its deletion, for the room that all others lose by it and for the trouble. Room is counted
     /// in pods as they are on average: a machine whose memory nobody needs, or whose cores nobody can use, has little of it.
     fn thrift(&self, sources: &[usize]) -> BTreeMap<usize, f64> {
-        let trouble = |source: usize| (self.ground.sources[source].cost + EvictionCost::COMMON).as_f64();
+        let trouble = |source: usize| self.ground.sources[source].trouble.as_f64();
         let room = |source: usize| self.world.share_of_all(self.sites[source]);
         let all_trouble: f64 = sources.iter().map(|source| trouble(*source)).sum();
         let all_room: f64 = sources.iter().map(|source| room(*source)).sum();

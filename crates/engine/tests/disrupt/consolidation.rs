@@ -521,8 +521,25 @@ fn a_pod_that_was_moved_lately_is_moved_again_only_for_more_money() {
     };
     assert_eq!(with(None).all_leaving(), ["n"]);
     assert!(matches!(with(Some(40)).stay("n"), Stay::PaysBackLate { .. }), "{}", with(Some(40)).stay("n"));
+    assert_eq!(
+        with(Some(40)).decide().look_again,
+        Some(at(NOW + 40)),
+        "it costs half as much then, though nothing happens"
+    );
     assert_eq!(with(Some(60)).all_leaving(), ["n"]);
     assert_eq!(with(Some(60)).command().worth.cost.as_f64(), 1440.0, "a minute is a 1440th of a day");
+    let alike = |name: &str| vec![pod(name).label("app", "alike").asks("cpu", 1600)];
+    let mut twins = cluster(vec![pool("p").types(menu.clone())]).machine("n", "fake-it-2", alike("x")).machine(
+        "twin",
+        "fake-it-2",
+        alike("y"),
+    );
+    twins.moved.insert(model::ids::PodName::new("default", "x"), Moved { when: at(NOW - 40), times: 1 });
+    assert_eq!(
+        twins.all_leaving(),
+        ["twin"],
+        "what holds for one holds for others like it only if it costs them as much"
+    );
 }
 
 /// A scheduler that mixes pods fills the cores of one and the memory of another. Decision 0078.

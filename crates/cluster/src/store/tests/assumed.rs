@@ -45,6 +45,15 @@ fn a_nomination_ends_with_the_last_pod_that_it_was_made_for() {
     assert!(store.is_nominated(&"n".into(), at(5)), "it has come and is about to begin");
     store.delete(&pod("q", bound("n")).gone(), at(6));
     assert!(!store.is_nominated(&"n".into(), at(7)), "nobody is left who wants it");
+    // Planned twice, and bound to a third machine by the scheduler.
+    let mut store = store.with([pod("r", waiting()), claim("d", json!({})).into(), claim("e", json!({})).into()]);
+    for claim in ["d", "e"] {
+        store.nominate(&named("r"), &claim.into(), at(8));
+    }
+    store.apply(pod("r", bound("n")), at(9));
+    assert!(store.is_nominated(&"d".into(), at(9)) && store.is_nominated(&"e".into(), at(9)));
+    store.delete(&pod("r", bound("n")).gone(), at(10));
+    assert!(!store.is_nominated(&"d".into(), at(11)) && !store.is_nominated(&"e".into(), at(11)));
 }
 
 #[test]

@@ -199,8 +199,8 @@ impl<'w, 'a> WhatIf<'w, 'a> {
         (((asked - self.bound.room) * 1e12) as i64).max(0)
     }
 
-    /// Which part of all pods that may move would fill a site, if every part of them were like the whole: what the cpu and memory
-    /// of a machine are good for in this cluster.
+    /// Which part of all pods that may move would fill a site as it was at first, if every part of them were like the whole: what the
+    /// cpu and memory of a machine are good for in this cluster.
     pub(crate) fn share_of_all(&self, site: usize) -> f64 {
         let axes = self.greedy.world.machines.axes().iter().enumerate();
         let weighed = axes.filter(|(_, resource)| matches!(resource, Resource::Cpu | Resource::Memory));
