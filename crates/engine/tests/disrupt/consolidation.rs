@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::disruption::{Disruption, Method, Moved, Stay, Verb};
+use model::disruption::{Disruption, Method, Stay, Verb};
 use model::ids::{PodName, TypeName};
 use model::instance::InstanceType;
 use model::labels::{CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE};
@@ -16,12 +16,12 @@ use model::taints::{Match, Toleration};
 use crate::cluster::{Cluster, NOW, at, cluster, unready};
 use crate::fixture::*;
 
-fn cpu(name: &str, milli: i64) -> PodSketch {
+pub(crate) fn cpu(name: &str, milli: i64) -> PodSketch {
     pod(name).label("app", name).asks("cpu", milli)
 }
 
 /// Types of one to thirty-two cpus, priced by size.
-fn sized() -> Cluster {
+pub(crate) fn sized() -> Cluster {
     cluster(vec![pool("p").types(series(32))])
 }
 
@@ -489,90 +489,6 @@ fn who_minds_others_does_not_move_to_where_they_are_not_yet() {
     let left: Vec<&str> = after.snapshot.nodes.keys().map(|name| name.as_str()).collect();
     assert_eq!(left, ["room", "second"]);
     assert_eq!(after.all_leaving(), ["second"]);
-}
-
-#[test]
-fn a_pod_that_was_just_moved_is_left_alone_for_a_while() {
-    let name = model::ids::PodName::new("default", "x");
-    let with = |moved: i64, times: u32| {
-        let mut cluster = sized().machine("n", "fake-it-30", vec![cpu("x", 500)]);
-        cluster.moved.insert(name.clone(), Moved { when: at(moved), times });
-        cluster
-    };
-    // Twice as long after every further move, up to half an hour. Decisions 0066 and 0074.
-    for (times, rest) in [(1, 30), (2, 60), (3, 120), (7, 1920), (8, 1920), (100, 1920)] {
-        let until = at(NOW + 1);
-        assert_eq!(with(NOW - rest + 1, times).stay("n"), Stay::MovedLately { pod: name.clone(), until }, "{times}");
-        assert_eq!(with(NOW - rest, times).all_leaving(), ["n"], "{times}");
-    }
-}
-
-/// What a move must save grows with every second less for which the last one has held. Decision 0077.
-#[test]
-fn a_pod_that_was_moved_lately_is_moved_again_only_for_more_money() {
-    let types = series(3);
-    let menu = vec![priced(&types[1], |_, _| Some(0.99)), priced(&types[2], |_, _| Some(1.0))];
-    let with = |moved: Option<i64>| {
-        let mut own = cluster(vec![pool("p").types(menu.clone())]).machine("n", "fake-it-2", vec![cpu("x", 500)]);
-        own.moved.extend(
-            moved.map(|ago| (model::ids::PodName::new("default", "x"), Moved { when: at(NOW - ago), times: 1 })),
-        );
-        own
-    };
-    assert_eq!(with(None).all_leaving(), ["n"]);
-    assert!(matches!(with(Some(40)).stay("n"), Stay::PaysBackLate { .. }), "{}", with(Some(40)).stay("n"));
-    assert_eq!(
-        with(Some(40)).decide().look_again,
-        Some(at(NOW + 40)),
-        "it costs half as much then, though nothing happens"
-    );
-    assert_eq!(with(Some(60)).all_leaving(), ["n"]);
-    assert_eq!(with(Some(60)).command().worth.cost.as_f64(), 1440.0, "a minute is a 1440th of a day");
-    let alike = |name: &str| vec![pod(name).label("app", "alike").asks("cpu", 1600)];
-    let mut twins = cluster(vec![pool("p").types(menu.clone())]).machine("n", "fake-it-2", alike("x")).machine(
-        "twin",
-        "fake-it-2",
-        alike("y"),
-    );
-    twins.moved.insert(model::ids::PodName::new("default", "x"), Moved { when: at(NOW - 40), times: 1 });
-    assert_eq!(
-        twins.all_leaving(),
-        ["twin"],
-        "what holds for one holds for others like it only if it costs them as much"
-    );
-}
-
-/// A scheduler that mixes pods fills the cores of one and the memory of another. Decision 0078.
-#[test]
-fn of_two_nodes_the_one_goes_whose_price_buys_less_room() {
-    let sized = |name: &str, gib: i64, price: f64| {
-        let made = shape(name).with("cpu", 4000).with("memory", gib << 30).with("pods", 20).build();
-        priced(&made, |_, _| Some(price))
-    };
-    let menu = vec![sized("apt", 16, 1.0), sized("roomy", 64, 1.3), sized("cramped", 8, 0.9)];
-    let pods = |names: &[&str]| names.iter().map(|name| pod(name).asks("cpu", 900).asks("memory", 3 << 30)).collect();
-    let two = |one: &str, other: &str| {
-        let pods = [pods(&["a"]), pods(&["b", "c"])];
-        let [few, more] = pods;
-        cluster(vec![pool("p").types(menu.clone())]).machine(one, one, few).machine(other, other, more).all_leaving()
-    };
-    assert_eq!(two("apt", "roomy"), ["roomy"], "nobody needs its memory, although more pods must move");
-    assert_eq!(two("roomy", "apt"), ["roomy"]);
-}
-
-#[test]
-fn a_replacement_that_hardly_saves_anything_is_not_worth_the_trouble() {
-    let types = series(3);
-    let with = |price: f64| {
-        let menu = vec![priced(&types[1], |_, _| Some(price)), priced(&types[2], |_, _| Some(1.0))];
-        cluster(vec![pool("p").types(menu)]).machine("n", "fake-it-2", vec![cpu("x", 500)])
-    };
-    assert!(matches!(with(0.999).stay("n"), Stay::PaysBackLate { .. }), "{:?}", with(0.999).stay("n"));
-    assert_eq!(with(0.99).all_leaving(), ["n"]);
-    assert_eq!(with(1.0).stay("n"), Stay::NotCheaper);
-    let mut patient = with(0.999);
-    patient.rules.payback = std::time::Duration::from_secs(365 * 24 * 3600);
-    assert_eq!(patient.all_leaving(), ["n"]);
 }
 
 #[test]

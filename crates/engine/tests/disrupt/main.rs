@@ -15,6 +15,7 @@ mod flaws;
 mod fragmented;
 mod laws;
 mod many;
+mod paying;
 #[path = "../solve/random.rs"]
 #[expect(dead_code, reason = "the solver's tests use the rest of it")]
 mod random;
