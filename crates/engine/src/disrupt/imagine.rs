@@ -207,6 +207,10 @@ impl Imagined {
         without: &BTreeSet<NodeName>,
         claims: &[PlannedClaim],
     ) -> Option<LeftOver> {
+        // Most decisions move nobody, and need no world to say that nobody is left over.
+        if pods.is_empty() {
+            return None;
+        }
         let mut with_claims = None;
         let first = self.planned;
         for claim in claims {

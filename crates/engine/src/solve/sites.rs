@@ -18,7 +18,7 @@ use super::claims::conflict;
 use super::classes::{Class, Rung};
 use super::hash::Finder;
 use super::rooms::has_room;
-use super::words::{ABSENT, Key, Mask, hold_surely};
+use super::words::{ABSENT, Key, Mask, Reading, hold_surely};
 use super::world::World;
 
 /// A node that is there, or a claim that was made before.
@@ -76,26 +76,26 @@ struct Promise {
 impl<'a> World<'a> {
     /// Nodes in the order in which they are tried, and the pods that stand on them. What the question leaves out is gone
     /// with everybody on it; pods of the question are on their way and stand nowhere.
-    pub(super) fn sites_and_standing(&self) -> (Vec<Site<'a>>, Vec<Standing<'a>>) {
-        let mut nodes: Vec<&'a Arc<Node>> = self.nodes().collect();
-        nodes.sort_by_key(|node| (!node.is_initialized(), &node.name));
-        let by_name = Finder::new(nodes.iter().map(|node| &node.name));
+    pub(super) fn sites_and_standing(&self, readings: &[Reading<'_>]) -> (Vec<Site<'a>>, Vec<Standing<'a>>) {
+        let mut nodes: Vec<(&'a Arc<Node>, &Reading<'_>)> = self.nodes().zip(readings).collect();
+        nodes.sort_by_key(|(node, _)| (!node.is_initialized(), &node.name));
+        let by_name = Finder::new(nodes.iter().map(|(node, _)| &node.name));
         let mut standing = Vec::new();
         let mut on_site: Vec<Vec<&'a Pod>> = vec![Vec::new(); nodes.len()];
         for pod in self.snapshot.pods.values().filter(|pod| pod.life != Life::Terminal) {
-            let place = |name: &NodeName| by_name.find(name, |place| nodes[place].name == *name);
+            let place = |name: &NodeName| by_name.find(name, |place| nodes[place].0.name == *name);
             let site = pod.node.as_ref().and_then(place);
             if let Some(site) = site.filter(|_| !self.is_asked_for(pod)) {
                 standing.push(Standing { pod, site });
                 on_site[site].push(pod);
             }
         }
-        let sites = nodes.iter().zip(&on_site).map(|(node, pods)| self.site(node, pods)).collect();
+        let sites = nodes.iter().zip(&on_site).map(|((node, reading), pods)| self.site(node, reading, pods)).collect();
         (sites, standing)
     }
 
-    fn site(&self, node: &'a Arc<Node>, pods: &[&'a Pod]) -> Site<'a> {
-        let states = self.site_states(node);
+    fn site(&self, node: &'a Arc<Node>, reading: &Reading<'_>, pods: &[&'a Pod]) -> Site<'a> {
+        let states = self.site_states(node, reading);
         let used = pods.iter().fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
         let running = pods.iter().filter(|pod| pod.owner == Owner::DaemonSet);
         let running = running.fold(Resources::default(), |sum, pod| sum.plus(&pod.requests));
@@ -180,9 +180,9 @@ impl<'a> World<'a> {
         is_given.then(|| mask.states.contains(ABSENT) || mask.states.contains(in_the_end))
     }
 
-    fn site_states(&self, node: &Node) -> Vec<Bits> {
+    fn site_states(&self, node: &Node, reading: &Reading<'_>) -> Vec<Bits> {
         let Progress::Unlaunched { types, requirements } = &node.progress else {
-            let states = self.words.states_of(&node.labels).into_iter().enumerate();
+            let states = self.words.states_of(reading).into_iter().enumerate();
             return states.map(|(key, state)| self.words.just(key, state)).collect();
         };
         let mut states = self.template_states(requirements);

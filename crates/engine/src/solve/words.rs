@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::labels::Labels;
+use model::labels::{HOSTNAME, Labels};
 use model::requirements::{Requirement, Requirements};
 
 use super::bits::Bits;
@@ -66,6 +66,17 @@ pub(crate) struct Words {
     index: BTreeMap<Arc<str>, Key>,
     /// By key, what the lexicon does not have.
     more: Vec<Vec<Arc<str>>>,
+}
+
+/// The labels of a node, looked up among words that are not complete yet: names are long and begin alike, and one look at each is enough.
+#[derive(Default)]
+pub(crate) struct Reading<'l> {
+    /// Keys and states of what the lexicon has.
+    known: Vec<(Key, usize)>,
+    /// Values that it does not have, of keys that it has.
+    new_values: Vec<(Key, &'l Arc<str>)>,
+    /// Names of keys that it does not have, and their values.
+    new_keys: Vec<(&'l Arc<str>, &'l Arc<str>)>,
 }
 
 /// What one label may be: the key, and the set of states.
@@ -137,17 +148,30 @@ impl Dictionary {
         }
     }
 
-    /// The value of a label that a node has: it matters only where somebody asks for its key.
-    pub(crate) fn add_label(&mut self, key: &str, value: &Arc<str>) {
-        let seen = match self.base.key(key) {
-            Some(known) if self.base.entries[known].names(value) => return,
-            Some(known) => self.more.entry(known).or_default(),
-            None => match self.keys.get_mut(key) {
-                Some(seen) => seen,
-                None => return,
-            },
-        };
-        seen.values.insert(value.clone());
+    /// The labels of a node that is there. A value matters only where somebody asks for its key, and the name of a host only where
+    /// somebody asks for that one: hosts are told apart by their number.
+    pub(crate) fn read<'l>(&mut self, labels: &'l Labels) -> Reading<'l> {
+        let mut reading = Reading::default();
+        for (name, value) in labels {
+            let Some(key) = self.base.key(name) else {
+                if let Some(seen) = self.keys.get_mut(name).filter(|_| **name != *HOSTNAME) {
+                    seen.values.insert(value.clone());
+                }
+                reading.new_keys.push((name, value));
+                continue;
+            };
+            let entry = &self.base.entries[key];
+            let place = entry.find(value);
+            let is_named = place.is_some() && !entry.stand_ins.contains(value);
+            if !is_named && **name != *HOSTNAME {
+                self.more.entry(key).or_default().values.insert(value.clone());
+            }
+            match place {
+                Some(place) => reading.known.push((key, FIRST_VALUE + place)),
+                None => reading.new_values.push((key, value)),
+            }
+        }
+        reading
     }
 
     /// Gives out numbers that stay. Only for a dictionary that starts from nothing.
@@ -337,13 +361,14 @@ impl Words {
         requirements.iter().filter_map(mask).collect()
     }
 
-    /// The state of every key on an object with these labels.
-    pub(crate) fn states_of(&self, labels: &Labels) -> Vec<usize> {
-        // Names of keys are long and begin alike, so looking for labels among keys is cheaper than for keys among labels.
+    /// The state of every key on an object whose labels were read like this.
+    pub(crate) fn states_of(&self, reading: &Reading<'_>) -> Vec<usize> {
         let mut states = vec![ABSENT; self.key_count()];
-        for (name, value) in labels {
-            if let Some(key) = self.key(name) {
-                states[key] = self.state(key, value);
+        reading.known.iter().for_each(|(key, state)| states[*key] = *state);
+        reading.new_values.iter().for_each(|(key, value)| states[*key] = self.state(*key, value));
+        for (name, value) in &reading.new_keys {
+            if let Some(key) = self.index.get(*name) {
+                states[*key] = self.state(*key, value);
             }
         }
         states
@@ -372,16 +397,34 @@ mod tests {
         ]
     }
 
-    /// Words for all of these, of which some come with the lexicon.
-    fn words(in_lexicon: &[Requirement], asked: &[Requirement], label: Option<&str>) -> Words {
+    /// Words for all of these, of which some come with the lexicon, and the state of a node with these labels.
+    fn read(in_lexicon: &[Requirement], asked: &[Requirement], labels: &Labels) -> (Words, usize) {
         let set = |one: &Requirement| Requirements::default().with("k", one.clone());
         let mut lexicon = Dictionary::default();
         in_lexicon.iter().for_each(|one| lexicon.add(&set(one)));
         let mut dictionary = Dictionary::over(Arc::new(lexicon.lexicon()));
         dictionary.add_key(&"k".into());
-        label.into_iter().for_each(|label| dictionary.add_value(&"k".into(), &label.into()));
         asked.iter().for_each(|one| dictionary.add(&set(one)));
-        dictionary.freeze()
+        let reading = dictionary.read(labels);
+        let words = dictionary.freeze();
+        let state = words.states_of(&reading)[0];
+        (words, state)
+    }
+
+    fn words(in_lexicon: &[Requirement], asked: &[Requirement]) -> Words {
+        read(in_lexicon, asked, &Labels::new()).0
+    }
+
+    #[test]
+    fn the_name_of_a_host_counts_only_where_somebody_asks_for_it() {
+        let mut dictionary = Dictionary::default();
+        dictionary.add(&Requirements::default().with(HOSTNAME, Requirement::new(Operator::In, ["asked-for"])));
+        let labels = |name: &str| Labels::from([(HOSTNAME.into(), name.into()), ("nobody-asks".into(), "a".into())]);
+        let (asked_for, other) = (labels("asked-for"), labels("other"));
+        let readings = [dictionary.read(&asked_for), dictionary.read(&other)];
+        let words = dictionary.freeze();
+        assert_eq!(words.state_count(0), FIRST_VALUE + 1);
+        assert_eq!(readings.map(|reading| words.states_of(&reading)), [vec![FIRST_VALUE], vec![OTHER]]);
     }
 
     #[test]
@@ -393,7 +436,7 @@ mod tests {
             (vec![not(&["4"])], vec![not(&["3", "2", "1"]), below.clone()]),
             (vec![not(&["4", "3", "2", "1"]), below.clone()], vec![]),
         ] {
-            let words = words(&in_lexicon, &asked, None);
+            let words = words(&in_lexicon, &asked);
             let mut left = words.everything(0);
             in_lexicon.iter().chain(&asked).for_each(|one| left.keep(&words.states(0, one)));
             let values: Vec<&str> =
@@ -406,7 +449,7 @@ mod tests {
         #[test]
         fn sets_of_states_meet_just_when_requirements_agree(all in proptest::collection::vec(requirement(), 1..5), split in 0..5_usize) {
             let (in_lexicon, asked) = all.split_at(split.min(all.len()));
-            let words = words(in_lexicon, asked, None);
+            let words = words(in_lexicon, asked);
             let mut together = words.everything(0);
             let mut combined = all[0].clone();
             for one in &all {
@@ -420,16 +463,18 @@ mod tests {
         #[test]
         fn a_label_is_allowed_just_when_its_state_is(all in proptest::collection::vec(requirement(), 1..4), split in 0..4_usize, label in proptest::sample::select(&["a", "b", "0", "1", "3", "5", "7", "z"][..])) {
             let (in_lexicon, asked) = all.split_at(split.min(all.len()));
-            let words = words(in_lexicon, asked, Some(label));
+            let (words, state) = read(in_lexicon, asked, &Labels::from([("k".into(), label.into())]));
             for one in &all {
-                prop_assert_eq!(words.states(0, one).contains(words.state(0, label)), one.has(label));
+                prop_assert_eq!(words.states(0, one).contains(state), one.has(label));
             }
-            prop_assert_eq!(words.value(0, words.state(0, label)).map(|value| &**value), Some(label));
+            prop_assert_eq!(words.value(0, state).map(|value| &**value), Some(label));
+            prop_assert_eq!(words.state(0, label), state);
+            prop_assert_eq!(read(in_lexicon, asked, &Labels::from([("other".into(), label.into())])).1, ABSENT);
         }
 
         #[test]
         fn what_a_question_brings_changes_no_number_of_the_lexicon(first in proptest::collection::vec(requirement(), 1..4), more in proptest::collection::vec(requirement(), 0..4)) {
-            let (before, after) = (words(&first, &[], None), words(&first, &more, None));
+            let (before, after) = (words(&first, &[]), words(&first, &more));
             for state in 0..before.state_count(0) {
                 prop_assert_eq!(before.value(0, state), after.value(0, state));
             }

@@ -21,7 +21,7 @@ use super::kinds::Kinds;
 use super::machines::Machines;
 use super::reserve::Reservations;
 use super::sites::{Site, Standing, terms};
-use super::words::{ABSENT, Dictionary, Key, OTHER, Words};
+use super::words::{ABSENT, Dictionary, Key, OTHER, Reading, Words};
 
 /// Everything that does not change while a question is answered.
 pub(crate) struct World<'a> {
@@ -100,7 +100,7 @@ impl<'a> World<'a> {
     ) -> Self {
         let (kinds, gone, expects_more) = (Kinds::of(&pods), &question.without, question.expects_more);
         let closed = &question.closed;
-        let words = collect_words(snapshot, catalogue, &pools, &kinds.first_of_manner, gone);
+        let (words, readings) = collect_words(snapshot, catalogue, &pools, &kinds.first_of_manner, gone);
         let machines = Machines::new(catalogue, collect_axes(snapshot, &kinds.first), &words);
         let (templates, sites, standing) = (Vec::new(), Vec::new(), Vec::new());
         let node_fee = snapshot.policy.node_fee.dollars();
@@ -123,7 +123,7 @@ impl<'a> World<'a> {
         };
         let templates = world.pools.iter().enumerate().filter_map(|(number, pool)| world.template(number, pool));
         world.templates = templates.collect();
-        (world.sites, world.standing) = world.sites_and_standing();
+        (world.sites, world.standing) = world.sites_and_standing(&readings);
         world.promised = world.kept_promises(&question.promised);
         world
     }
@@ -273,14 +273,14 @@ pub(super) fn present<'a>(snapshot: &'a Snapshot, gone: &BTreeSet<NodeName>) -> 
     snapshot.nodes.values().filter(|node| !gone.contains(&node.name))
 }
 
-/// Keys and values that can make a difference to some pod. A node's other labels cannot.
-fn collect_words(
-    snapshot: &Snapshot,
+/// Keys and values that can make a difference to some pod, and the labels of each node in them. A node's other labels cannot.
+fn collect_words<'a>(
+    snapshot: &'a Snapshot,
     catalogue: &Catalogue,
     pools: &[&Arc<Pool>],
     pods: &[&Pod],
     gone: &BTreeSet<NodeName>,
-) -> Words {
+) -> (Words, Vec<Reading<'a>>) {
     let mut words = Dictionary::over(catalogue.lexicon.clone());
     pools.iter().for_each(|pool| words.add(&pool.template.requirements));
     for daemon in snapshot.daemons.values() {
@@ -309,13 +309,8 @@ fn collect_words(
             others.for_each(|instance_type| words.add(&instance_type.requirements));
         }
     }
-    for (key, value) in present(snapshot, gone).flat_map(|node| &node.labels) {
-        // Hosts are told apart by their number, so a name matters only where somebody asks for it.
-        if **key != *HOSTNAME {
-            words.add_label(key, value);
-        }
-    }
-    words.freeze()
+    let readings = present(snapshot, gone).map(|node| words.read(&node.labels)).collect();
+    (words.freeze(), readings)
 }
 
 /// Resources that some pod or daemon asks for; no other can decide anything.

@@ -28,12 +28,12 @@ impl Worth {
         let axes: Vec<usize> = (0..demand.len()).filter(|axis| demand[*axis] > 0).collect();
         // Amounts are counted in shares of the demand, so that bytes and cores are of one size.
         let share = |room: &[i64], axis: usize| (room[axis].max(0) as f64) / demand[axis] as f64;
-        let columns: Vec<(f64, Vec<f64>)> = bundles
-            .iter()
-            .filter(|bundle| has_room(bundle.room, least))
-            .map(|bundle| (bundle.price, axes.iter().map(|axis| share(bundle.room, *axis)).collect()))
-            .collect();
-        let duals = duals(axes.len(), &columns);
+        let mut columns = Columns { rows: axes.len(), prices: Vec::new(), amounts: Vec::new() };
+        for bundle in bundles.iter().filter(|bundle| has_room(bundle.room, least)) {
+            columns.prices.push(bundle.price);
+            columns.amounts.extend(axes.iter().map(|axis| share(bundle.room, *axis)));
+        }
+        let duals = columns.duals();
         let mut prices = vec![0.0; demand.len()];
         for (axis, dual) in axes.iter().zip(duals) {
             prices[*axis] = dual / demand[*axis] as f64;
@@ -56,33 +56,47 @@ impl Worth {
     }
 }
 
-/// The prices of the rows in `least price·x, columns·x ≥ 1, x ≥ 0`.
-fn duals(rows: usize, columns: &[(f64, Vec<f64>)]) -> Vec<f64> {
-    let mut program = Simplex::new(&vec![1.0; rows]);
-    for _ in 0..MOST_PIVOTS {
-        let prices = program.prices();
-        let is_better = match bargain(&prices, columns) {
-            Some(number) => program.enter(number, columns[number].0, &columns[number].1),
-            None => program.give_away(&prices),
-        };
-        if !is_better {
-            break;
-        }
-    }
-    program.prices().iter().map(|price| price.max(0.0)).collect()
+/// What can be bought, as columns of a linear program.
+struct Columns {
+    rows: usize,
+    prices: Vec<f64>,
+    /// Column by column.
+    amounts: Vec<f64>,
 }
 
-/// The column that gains most for its cost at these prices, if one does.
-fn bargain(prices: &[f64], columns: &[(f64, Vec<f64>)]) -> Option<usize> {
-    let mut best = (-1e-9, None);
-    for (number, (cost, column)) in columns.iter().enumerate() {
-        let gain: f64 = column.iter().zip(prices).map(|(amount, price)| amount * price).sum();
-        let part = (cost - gain) / cost.max(1e-9);
-        if part < best.0 {
-            best = (part, Some(number));
-        }
+impl Columns {
+    fn amounts(&self, number: usize) -> &[f64] {
+        &self.amounts[number * self.rows..(number + 1) * self.rows]
     }
-    best.1
+
+    /// The prices of the rows in `least price·x, columns·x ≥ 1, x ≥ 0`.
+    fn duals(&self) -> Vec<f64> {
+        let mut program = Simplex::new(&vec![1.0; self.rows]);
+        for _ in 0..MOST_PIVOTS {
+            let prices = program.prices();
+            let is_better = match self.bargain(&prices) {
+                Some(number) => program.enter(number, self.prices[number], self.amounts(number)),
+                None => program.give_away(&prices),
+            };
+            if !is_better {
+                break;
+            }
+        }
+        program.prices().iter().map(|price| price.max(0.0)).collect()
+    }
+
+    /// The column that gains most for its cost at these prices, if one does.
+    fn bargain(&self, prices: &[f64]) -> Option<usize> {
+        let mut best = (-1e-9, None);
+        for (number, cost) in self.prices.iter().enumerate() {
+            let gain: f64 = self.amounts(number).iter().zip(prices).map(|(amount, price)| amount * price).sum();
+            let part = (cost - gain) / cost.max(1e-9);
+            if part < best.0 {
+                best = (part, Some(number));
+            }
+        }
+        best.1
+    }
 }
 
 #[cfg(test)]
