@@ -22,9 +22,6 @@ use crate::kinds::Kind;
 
 /// How long a watch lasts if it does not say.
 const LIFETIME: Duration = Duration::from_secs(1800);
-/// How often a watch that wants bookmarks is told how far it has come, if it has come any further.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-
 /// One open watch.
 struct Feed {
     server: ApiServer,
@@ -34,7 +31,9 @@ struct Feed {
     /// The version that the watch has been told of.
     told: u64,
     ends_at: Instant,
-    bookmark_at: Option<Instant>,
+    /// Before it ends it says how far it has come. A real server says so every minute as well; in an idle month nothing else would
+    /// happen as often.
+    ends_with_bookmark: bool,
 }
 
 /// Where a watch begins.
@@ -60,7 +59,7 @@ pub(super) fn open(server: &ApiServer, target: &Target, query: &Query) -> Result
         changes,
         told: store.version(),
         ends_at: Instant::now() + lifetime.map_or(LIFETIME, Duration::from_secs),
-        bookmark_at: query.is_true("allowWatchBookmarks").then(|| Instant::now() + BOOKMARK_EVERY),
+        ends_with_bookmark: query.is_true("allowWatchBookmarks"),
     };
     match catch_up(&store, target.kind, &selection, &start) {
         Ok(lines) => {
@@ -84,34 +83,26 @@ impl Feed {
             if let Some(line) = self.ready.pop_front() {
                 return Some(line);
             }
-            let until = self.bookmark_at.map_or(self.ends_at, |at| at.min(self.ends_at));
-            match timeout_at(until, self.changes.recv()).await {
+            match timeout_at(self.ends_at, self.changes.recv()).await {
                 Ok(Some((kind, event))) => {
                     self.told = event.version;
                     return Some(event.line(kind));
                 }
                 Ok(None) => return None,
-                Err(_) => self.pause(),
+                Err(_) => self.end(),
             }
         }
     }
 
-    /// Nothing has come until now: it is time for a bookmark, or to end.
-    fn pause(&mut self) {
-        let now = Instant::now();
-        if let Some(at) = self.bookmark_at.as_mut() {
-            *at = now + BOOKMARK_EVERY;
-            let version = self.server.lock().version();
-            // A change that waits to be read would come after a bookmark that claims it.
-            if version > self.told && self.changes.is_empty() {
-                self.told = version;
-                self.ready.push_back(bookmark(self.kind, version, false));
-            }
+    fn end(&mut self) {
+        let version = self.server.lock().version();
+        // A change that waits to be read would come after a bookmark that claims it.
+        if self.ends_with_bookmark && version > self.told && self.changes.is_empty() {
+            self.told = version;
+            self.ready.push_back(bookmark(self.kind, version, false));
         }
-        if now >= self.ends_at {
-            // Closed for senders: what is ready is still handed out, then it ends.
-            self.changes.close();
-        }
+        // Closed for senders: what is ready is still handed out, then it ends.
+        self.changes.close();
     }
 }
 
