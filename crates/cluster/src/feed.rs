@@ -28,6 +28,8 @@ pub enum Fact {
     },
     /// The state of an object, from the list or from the watch after it.
     Applied(Object),
+    /// A state that the store knows already; see [`Store::knows`].
+    Known(Key),
     Deleted(Gone),
     /// The list is complete. What was known and was not in it is gone.
     Listed {
@@ -112,6 +114,10 @@ pub fn take(store: &mut Store, fact: Fact, now: Instant) -> Option<News> {
             return None;
         }
         Fact::Applied(object) => store.apply(object, now),
+        Fact::Known(key) => {
+            store.account_for(&key);
+            return None;
+        }
         Fact::Deleted(gone) => store.delete(&gone, now),
         Fact::Listed { kind, version } => store.finish_list(kind, version, now),
         Fact::Absent { kind } => store.set_absent(kind, now),

@@ -193,10 +193,7 @@ impl Store {
         if key.kind.is_workload() && self.settings.default_spread.is_empty() {
             return change;
         }
-        self.synced.account_for(&key);
-        if key.kind == Kind::NodeClaim {
-            self.assumed.confirm_claim(&NodeName::from(&*key.name));
-        }
+        self.account_for(&key);
         let is_old = self.held_version(&key).is_some_and(|held| !versions::is_newer(stamp.version, held));
         if is_old || self.versions.is_departed(&key, &stamp) {
             return change;
@@ -206,6 +203,20 @@ impl Store {
         }
         self.take(object, &key, now, &mut change);
         change
+    }
+
+    /// Whether a state of an object is no news, so that nobody needs to read it. A recording wants to see all there is.
+    pub fn knows(&self, key: &Key, version: Version) -> bool {
+        let is_old = |held| version.is_some() && !versions::is_newer(version, held);
+        !self.is_recording() && self.held_version(key).is_some_and(is_old)
+    }
+
+    /// An object is there, whatever it says.
+    pub(crate) fn account_for(&mut self, key: &Key) {
+        self.synced.account_for(key);
+        if key.kind == Kind::NodeClaim {
+            self.assumed.confirm_claim(&NodeName::from(&*key.name));
+        }
     }
 
     /// Takes in that an object is no more.

@@ -16,7 +16,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use model::ids::Uid;
 use provider::CloudProvider;
-use runtime::watch::{self, Event, ObjectId, Target};
+use runtime::watch::{self, Event, ObjectId, Seen, Target};
 use runtime::{RuntimeError, Tasks};
 
 use crate::ctx::Ctx;
@@ -47,12 +47,20 @@ fn kinds(ctx: &Ctx) -> Vec<Kind> {
     Kind::ALL.iter().copied().filter(|kind| is_wanted(*kind)).collect()
 }
 
-fn facts(ctx: &Ctx, kind: Kind) -> impl Stream<Item = Fact> + use<> {
+fn facts(ctx: &Arc<Ctx>, kind: Kind) -> impl Stream<Item = Fact> + use<> {
     let settings = watch::Settings::default();
     let rng = ctx.rng.fork(&format!("watch {kind}"));
-    let read = move |json: &[u8]| Ok::<_, Infallible>(read(kind, json));
+    let known_to = ctx.clone();
+    let read = move |seen: Seen<'_>| Ok::<_, Infallible>(news(&known_to, kind, seen));
     let events = watch::watch(ctx.client.clone(), target(kind), settings, rng, read);
     events.map(move |event| fact(kind, event))
+}
+
+/// What we have written ourselves is known from the answer, and not worth reading again.
+fn news(ctx: &Ctx, kind: Kind, seen: Seen<'_>) -> Fact {
+    let key = Key { kind, namespace: seen.namespace().into(), name: seen.name().into() };
+    let is_known = ctx.store().knows(&key, seen.version().parse().ok());
+    if is_known { Fact::Known(key) } else { read(kind, seen.json().as_bytes()) }
 }
 
 /// An object, or as much of it as can be made out.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::fake_server::{FakeServer, Reply, status};
-use crate::watch::{Event, Settings, Target, watch};
+use crate::watch::{Event, Seen, Settings, Target, watch};
 use crate::*;
 
 const GRACE: Duration = Duration::from_secs(10);
@@ -84,7 +84,7 @@ async fn lead(
     let mut tasks = Tasks::new(stop);
     let (keys, stop) = (queue.clone(), tasks.stop());
     tasks.spawn("watch maps", async move {
-        let decode = |bytes: &[u8]| serde_json::from_slice::<ConfigMap>(bytes).map(|map| map.metadata.name);
+        let decode = |seen: Seen<'_>| serde_json::from_str::<ConfigMap>(&seen.json()).map(|map| map.metadata.name);
         let events = watch(client, Target::of::<ConfigMap>(), Settings::default(), rng.fork("watch"), decode);
         let mut events = events.take_until(Box::pin(stop.cancelled()));
         while let Some(event) = events.next().await {

@@ -94,6 +94,33 @@ pub struct ObjectId {
     pub uid: String,
 }
 
+/// One object as it came over the wire.
+#[derive(Clone, Copy)]
+pub struct Seen<'s> {
+    head: &'s ObjectHead<'s>,
+    object: &'s RawValue,
+}
+
+impl<'s> Seen<'s> {
+    /// Empty for kinds without namespaces.
+    pub fn namespace(&self) -> &'s str {
+        &self.head.namespace
+    }
+
+    pub fn name(&self) -> &'s str {
+        &self.head.name
+    }
+
+    pub fn version(&self) -> &'s str {
+        &self.head.resource_version
+    }
+
+    /// All of it. In lists of built-in kinds it lacks `apiVersion` and `kind`, as the API server sends it.
+    pub fn json(&self) -> Cow<'s, str> {
+        self.head.without_managed_fields(self.object)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<T> {
     /// The list begins, for the first time or again. What does not come before `Listed` does not exist any more.
@@ -113,14 +140,13 @@ pub enum Event<T> {
 
 /// Watches for ever. Failures are logged here and tried again after a back-off, so the stream has no end and no errors.
 ///
-/// `decode` gets the JSON of one object. In lists of built-in kinds it lacks `apiVersion` and `kind`, as the API server
-/// sends it. It is called in the order of events and never twice for one.
+/// `decode` gets one object at a time, in the order of events and never twice for one.
 pub fn watch<T, E>(
     client: Client,
     target: Target,
     settings: Settings,
     rng: Rng,
-    decode: impl FnMut(&[u8]) -> Result<T, E> + Send + 'static,
+    decode: impl FnMut(Seen<'_>) -> Result<T, E> + Send + 'static,
 ) -> BoxStream<'static, Event<T>>
 where
     T: Send + 'static,
@@ -259,7 +285,7 @@ enum Setback {
 
 impl<T, E, D> Watch<T, D>
 where
-    D: FnMut(&[u8]) -> Result<T, E>,
+    D: FnMut(Seen<'_>) -> Result<T, E>,
     E: Display,
 {
     async fn next(&mut self) -> Event<T> {
@@ -436,10 +462,9 @@ where
                 _ => Setback::Again(State::At { version }, status.message),
             });
         }
-        let mut head = ObjectHead::of(change.object);
+        let head = ObjectHead::of(change.object);
         self.retry.succeeded();
-        let newer = std::mem::take(&mut head.resource_version);
-        let version = if newer.is_empty() { version } else { newer };
+        let version = if head.resource_version.is_empty() { version } else { head.resource_version.clone() };
         let is_change = !matches!(change.kind, ChangeKind::Bookmark);
         match change.kind {
             ChangeKind::Added | ChangeKind::Modified => {
@@ -455,11 +480,11 @@ where
 }
 
 fn applied<T, E: Display>(
-    decode: &mut impl FnMut(&[u8]) -> Result<T, E>,
+    decode: &mut impl FnMut(Seen<'_>) -> Result<T, E>,
     object: &RawValue,
     head: ObjectHead<'_>,
 ) -> Event<T> {
-    match decode(head.without_managed_fields(object).as_bytes()) {
+    match decode(Seen { head: &head, object }) {
         Ok(decoded) => Event::Applied(decoded),
         Err(error) => Event::Undecodable { id: head.into(), error: error.to_string() },
     }

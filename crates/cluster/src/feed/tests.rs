@@ -69,6 +69,28 @@ fn a_list_that_is_made_again_removes_what_it_does_not_have() {
 }
 
 #[test]
+fn what_is_known_need_not_be_read_to_be_there() {
+    let store = new_store();
+    let versioned = |version: &str| {
+        let mut object = pod("a");
+        if let Object::Pod(pod) = &mut object {
+            pod.metadata.resource_version = Some(version.into());
+        }
+        object
+    };
+    let key = pod("a").key();
+    let knows = |version| store.lock().unwrap().knows(&key, version);
+    assert!(!knows(Some(1)), "nobody has heard of it");
+    run(&store, vec![Fact::Applied(versioned("7"))]);
+    assert!(knows(Some(6)) && knows(Some(7)) && !knows(Some(8)) && !knows(None));
+    let (begin, end) = (Fact::Restarted { kind: Kind::Pod }, Fact::Listed { kind: Kind::Pod, version: None });
+    run(&store, vec![begin.clone(), Fact::Known(key.clone()), end.clone()]);
+    assert_eq!(names(&store), ["a"], "the list has it");
+    run(&store, vec![begin, end]);
+    assert!(names(&store).is_empty() && !knows(Some(7)));
+}
+
+#[test]
 fn one_object_that_cannot_be_read_stops_nothing() {
     let store = new_store();
     let odd =

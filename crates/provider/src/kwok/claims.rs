@@ -9,7 +9,7 @@ use api::NodeClaim;
 use futures::StreamExt;
 use kube::Client;
 use runtime::Rng;
-use runtime::watch::{self, Event, Target};
+use runtime::watch::{self, Event, Seen, Target};
 use serde::Deserialize;
 
 use crate::ProviderError;
@@ -43,7 +43,7 @@ impl Claims {
     /// Follows claims for as long as the watch lasts.
     pub(super) async fn round(&self, client: Client, rng: Rng) -> Result<(), ProviderError> {
         let _ended = Ended(self);
-        let decode = |text: &[u8]| serde_json::from_slice::<Named>(text).map(|claim| claim.metadata);
+        let decode = |seen: Seen<'_>| serde_json::from_str::<Named>(&seen.json()).map(|claim| claim.metadata);
         let mut events = watch::watch(client, Target::of::<NodeClaim>(), watch::Settings::default(), rng, decode);
         while let Some(event) = events.next().await {
             let mut state = self.state();

@@ -15,7 +15,7 @@ use kube::{Api, Client, ResourceExt};
 use model::instance::InstanceType;
 use model::requirements::{Operator, Requirement, Requirements, Undefined};
 use runtime::Rng;
-use runtime::watch::{self, Event, Target};
+use runtime::watch::{self, Event, Seen, Target};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -116,7 +116,8 @@ impl Classes {
 
     async fn follow(&self, kind: NodeClassKind, client: Client, rng: Rng) {
         let target = if kind == EC2_KIND { Target::of::<EC2NodeClass>() } else { Target::of::<KWOKNodeClass>() };
-        let mut events = watch::watch(client, target, watch::Settings::default(), rng, move |text| decode(kind, text));
+        let decode = move |seen: Seen<'_>| decode(kind, &seen.json());
+        let mut events = watch::watch(client, target, watch::Settings::default(), rng, decode);
         while let Some(event) = events.next().await {
             let mut shown = self.shown();
             let classes = shown.entry(kind.kind).or_default();
@@ -189,11 +190,11 @@ impl Drop for Ended<'_> {
     }
 }
 
-fn decode(kind: NodeClassKind, text: &[u8]) -> Result<(String, Option<Class>), serde_json::Error> {
+fn decode(kind: NodeClassKind, text: &str) -> Result<(String, Option<Class>), serde_json::Error> {
     if kind == EC2_KIND {
-        return serde_json::from_slice::<EC2NodeClass>(text).map(|class| (class.name_any(), of_ec2(class)));
+        return serde_json::from_str::<EC2NodeClass>(text).map(|class| (class.name_any(), of_ec2(class)));
     }
-    serde_json::from_slice::<KWOKNodeClass>(text).map(|class| (class.name_any(), of_kwok(class)))
+    serde_json::from_str::<KWOKNodeClass>(text).map(|class| (class.name_any(), of_kwok(class)))
 }
 
 fn of_kwok(class: KWOKNodeClass) -> Option<Class> {

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Client, ResourceExt};
 use runtime::Rng;
-use runtime::watch::{self, Event, Target};
+use runtime::watch::{self, Event, Seen, Target};
 
 use super::node;
 use crate::{Instance, ProviderError};
@@ -30,7 +30,7 @@ impl Index {
     pub(super) async fn round(&self, client: Client, rng: Rng, told: impl Fn(&Node)) -> Result<(), ProviderError> {
         // Whoever drops this future must not leave an index behind that nobody keeps up to date.
         let _ended = Ended(self);
-        let decode = |text: &[u8]| serde_json::from_slice::<Node>(text);
+        let decode = |seen: Seen<'_>| serde_json::from_str::<Node>(&seen.json());
         let mut events = watch::watch(client, Target::of::<Node>(), watch::Settings::default(), rng, decode);
         while let Some(event) = events.next().await {
             if let Event::Applied(node) = &event {

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use runtime::patch::merge_patch;
-use runtime::watch::{self, Event, Target};
+use runtime::watch::{self, Event, Seen, Target};
 use runtime::{Clock, Rng};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ impl StatusKeeper {
     /// keeps no other: the round fails when all have had their turn, and is begun again later.
     pub(super) async fn round(&self) -> Result<(), ProviderError> {
         let mut changed = pin!(self.facts.changed.notified());
-        let decode = |text: &[u8]| serde_json::from_slice::<EC2NodeClass>(text);
+        let decode = |seen: Seen<'_>| serde_json::from_str::<EC2NodeClass>(&seen.json());
         let settings = watch::Settings::default();
         let target = Target::of::<EC2NodeClass>();
         let mut events = watch::watch(self.client.clone(), target, settings, self.rng.clone(), decode);

@@ -32,7 +32,7 @@ fn scripted(replies: Vec<Reply>) -> FakeServer {
 
 /// Watches config maps for a virtual time and puts the events into short words.
 async fn watch_for(server: &FakeServer, settings: Settings, time: Duration) -> Vec<String> {
-    let decode = |bytes: &[u8]| serde_json::from_slice::<ConfigMap>(bytes).map(|map| map.metadata.name.unwrap());
+    let decode = |seen: Seen<'_>| serde_json::from_str::<ConfigMap>(&seen.json()).map(|map| map.metadata.name.unwrap());
     let events = watch(server.client(), Target::of::<ConfigMap>(), settings, Rng::new(1), decode);
     let words = events.map(|event| match event {
         Event::Restarted => "restarted".to_owned(),
@@ -73,9 +73,9 @@ async fn an_object_of_a_list_is_decoded_when_its_turn_comes() {
     let server = scripted(vec![list(&[map("a", 1), map("b", 2), map("c", 3)], 4), Reply::open(vec![])]);
     let decoded: Arc<AtomicUsize> = Arc::default();
     let count = decoded.clone();
-    let decode = move |bytes: &[u8]| {
+    let decode = move |seen: Seen<'_>| {
         count.fetch_add(1, Ordering::Relaxed);
-        serde_json::from_slice::<ConfigMap>(bytes)
+        serde_json::from_str::<ConfigMap>(&seen.json())
     };
     let mut events = watch(server.client(), Target::of::<ConfigMap>(), Settings::default(), Rng::new(1), decode);
     let mut counts = Vec::new();
@@ -244,7 +244,7 @@ async fn selectors_and_namespaces_reach_the_server() {
         field_selector: Some("metadata.name=x".into()),
         ..Target::of::<ConfigMap>()
     };
-    let decode = |bytes: &[u8]| serde_json::from_slice::<BTreeMap<String, Value>>(bytes);
+    let decode = |seen: Seen<'_>| serde_json::from_str::<BTreeMap<String, Value>>(&seen.json());
     let events = watch(server.client(), target, Settings::default(), Rng::new(1), decode);
     events.take_until(tokio::time::sleep(Duration::from_secs(1))).for_each(async |_| {}).await;
     for asked in server.asked() {

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
-use runtime::watch::{Event, Settings, Target, watch};
+use runtime::watch::{Event, Seen, Settings, Target, watch};
 
 use super::super::store::EventKind;
 use super::*;
@@ -22,8 +22,9 @@ async fn our_own_watch_reads_pages_and_then_changes() {
     let server = server();
     ["a", "b", "c", "d", "e"].into_iter().for_each(|name| drop(server.create(map(name)).unwrap()));
     let settings = Settings { page_size: 2, ..Settings::default() };
-    let decode =
-        |bytes: &[u8]| serde_json::from_slice::<ConfigMap>(bytes).map(|map| map.metadata.name.unwrap_or_default());
+    let decode = |seen: Seen<'_>| {
+        serde_json::from_str::<ConfigMap>(&seen.json()).map(|map| map.metadata.name.unwrap_or_default())
+    };
     let mut events = watch(server.client(), Target::of::<ConfigMap>(), settings, Rng::new(1), decode);
     let mut told = Vec::new();
     for _ in 0..7 {
@@ -53,8 +54,9 @@ async fn our_own_watch_lists_again_when_history_has_ended() {
     let server = server();
     server.create(map("a")).unwrap();
     server.create(map("b")).unwrap();
-    let decode =
-        |bytes: &[u8]| serde_json::from_slice::<ConfigMap>(bytes).map(|map| map.metadata.name.unwrap_or_default());
+    let decode = |seen: Seen<'_>| {
+        serde_json::from_str::<ConfigMap>(&seen.json()).map(|map| map.metadata.name.unwrap_or_default())
+    };
     let mut events = watch(server.client(), Target::of::<ConfigMap>(), Settings::default(), Rng::new(1), decode);
     for _ in 0..4 {
         events.next().await.unwrap();
