@@ -93,6 +93,10 @@ impl Assumed {
         self.nominations.get(name).is_some_and(|pods| pods.values().any(|until| now < *until))
     }
 
+    pub(crate) fn nominated(&self, now: Instant) -> impl Iterator<Item = &NodeName> {
+        self.nominations.keys().filter(move |name| self.is_nominated(name, now))
+    }
+
     /// Nobody waits for a pod any more.
     pub(crate) fn end_nominations(&mut self, pod: &PodName) {
         self.nominations.retain(|_, pods| {

@@ -166,6 +166,8 @@ impl Duties {
 async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, stop: &Stop) {
     let workers = C::workers(&ctx.settings);
     ctx.metrics.set_workers(C::NAME, workers);
+    let ticks = ctx.metrics.ticks(C::NAME);
+    let ticks = &ticks;
     queue::run(queue, workers, stop, |key| async move {
         let id = ctx.tick_id();
         let (group, kind) = C::ABOUT.map(|about| (about.group, about.kind)).unzip();
@@ -173,7 +175,7 @@ async fn run<C: Controller>(ctx: &Ctx, controller: &C, queue: &Queue<C::Key>, st
             "reconcile", controller = C::NAME, "controllerGroup" = group, "controllerKind" = kind, object = ?key,
             "reconcileID" = %id
         );
-        let underway = ctx.metrics.begin_tick(C::NAME);
+        let underway = ticks.begin();
         let end = controller.tick(ctx, &key, &id).instrument(span.clone()).await;
         underway.end(tick_result(&end));
         answer(end, C::after_gone(), &span)

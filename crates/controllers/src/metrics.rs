@@ -13,7 +13,9 @@ mod state;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
@@ -264,34 +266,59 @@ impl Metrics {
         self.reconciling_most.get_or_create(&ByController { controller }).set(workers as f64);
     }
 
-    /// A tick of a duty begins. It is over when the value is ended, or dropped because the process ends.
-    pub fn begin_tick(&self, controller: &'static str) -> Underway<'_> {
-        self.reconciling.get_or_create(&ByController { controller }).inc();
-        Underway { metrics: self, controller, began: Instant::now() }
+    /// What is counted of a duty's ticks.
+    pub fn ticks(&self, controller: &'static str) -> Ticks {
+        let labels = ByController { controller };
+        let ended = |result| self.reconciled.get_or_create(&Reconciled { controller, result }).clone();
+        Ticks {
+            running: self.reconciling.get_or_create(&labels).clone(),
+            ended: ENDS.map(|result| (result, ended(result))),
+            failed: self.reconcile_errors.get_or_create(&labels).clone(),
+            took: self.reconcile_duration.get_or_create(&labels).clone(),
+        }
+    }
+}
+
+const ENDS: [TickResult; 4] = [TickResult::Success, TickResult::Error, TickResult::Requeue, TickResult::RequeueAfter];
+
+/// What is counted of one duty's ticks, looked up once: there are many ticks, and most do next to nothing.
+#[derive(Clone, Debug)]
+pub struct Ticks {
+    running: Gauge<f64, AtomicU64>,
+    ended: [(TickResult, Counter); ENDS.len()],
+    failed: Counter,
+    took: Histogram,
+}
+
+impl Ticks {
+    /// A tick begins. It is over when the value is ended, or dropped because the process ends.
+    pub fn begin(&self) -> Underway<'_> {
+        self.running.inc();
+        Underway { ticks: self, began: Instant::now() }
     }
 }
 
 /// A tick of a duty that is under way.
 #[derive(Debug)]
 pub struct Underway<'a> {
-    metrics: &'a Metrics,
-    controller: &'static str,
+    ticks: &'a Ticks,
     began: Instant,
 }
 
 impl Underway<'_> {
     pub fn end(self, result: TickResult) {
-        let Self { metrics, controller, began } = &self;
-        let by_controller = ByController { controller };
-        metrics.reconciled.get_or_create(&Reconciled { controller, result }).inc();
-        metrics.reconcile_errors.get_or_create(&by_controller).inc_by(u64::from(result == TickResult::Error));
-        metrics.reconcile_duration.get_or_create(&by_controller).observe(began.elapsed().as_secs_f64());
+        let Self { ticks, began } = &self;
+        if let Some((_, count)) = ticks.ended.iter().find(|(one, _)| *one == result) {
+            count.inc();
+        }
+        ticks.failed.inc_by(u64::from(result == TickResult::Error));
+        ticks.took.observe(began.elapsed().as_secs_f64());
     }
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        self.metrics.reconciling.get_or_create(&ByController { controller: self.controller }).dec();
+        self.ticks.running.dec();
     }
 }
 

@@ -85,6 +85,7 @@ impl Provisioner {
 
     pub(crate) async fn run(mut self, ctx: &Ctx, stop: &Stop) {
         let limits = Limits { idle: ctx.settings.batch_idle, max: ctx.settings.batch_max };
+        let ticks = ctx.metrics.ticks(NAME);
         loop {
             let gathered = tokio::select! {
                 biased;
@@ -94,7 +95,7 @@ impl Provisioner {
             failpoint::reach("batch-closed");
             let id = ctx.tick_id();
             let span = tracing::info_span!("reconcile", controller = NAME, "reconcileID" = %id);
-            let underway = ctx.metrics.begin_tick(NAME);
+            let underway = ticks.begin();
             // A pass that has begun is finished: it ends within seconds, and half of it done would be done again.
             let end = self.pass(ctx, &id, gathered).instrument(span.clone()).await;
             underway.end(report::result_of(&end));

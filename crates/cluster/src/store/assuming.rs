@@ -145,10 +145,11 @@ impl Store {
         if is_good { Health::Good } else { Health::Unknown }
     }
 
-    /// Whether pods are about to come to a machine, under the name that it has now or had when they were planned.
-    pub fn is_nominated(&self, name: &NodeName, now: Instant) -> bool {
-        let claim = self.machines.shown().get(name).and_then(|machine| machine.claim.as_ref());
-        std::iter::once(name).chain(claim).any(|name| self.assumed.is_nominated(name, now))
+    /// All machines to which pods are about to come, under the names that they have now.
+    pub fn nominated(&self, now: Instant) -> BTreeSet<NodeName> {
+        let of_claim = |claim: &NodeName| self.machines.of_claim(claim).map(|machine| machine.node.name.clone());
+        let names = self.assumed.nominated(now).flat_map(|name| of_claim(name).into_iter().chain([name.clone()]));
+        names.filter(|name| self.machines.shown().contains_key(name)).collect()
     }
 
     /// A pod is gone, and nothing holds machines for it any more. One that goes because its node leaves has somebody who comes in its

@@ -152,6 +152,10 @@ pub(super) fn named(name: &str) -> PodName {
 }
 
 impl Store {
+    fn is_nominated(&self, name: &NodeName, now: Instant) -> bool {
+        self.nominated(now).contains(name)
+    }
+
     /// Takes in objects at second zero, where nobody looks at what comes of it.
     pub(super) fn with(mut self, objects: impl IntoIterator<Item = Object>) -> Self {
         for object in objects {

@@ -78,7 +78,7 @@ impl Look {
         let mut store = ctx.store();
         let decision = if asking.is_some() { DecisionKind::SecondLook } else { DecisionKind::Disruption };
         let batch = store.batch_for(decision, now);
-        let nominated = nominated(&store, now);
+        let nominated = store.nominated(now);
         let (static_pools, versions) = (static_pools(&store), Versions::of(&mut store, now, version));
         let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown, ctx.settings.consolidation_payback);
         // Whoever looks a second time judges what is so by now.
@@ -114,7 +114,7 @@ impl Mark {
         let now = ctx.now();
         let (version, paused) = (commands.version(), commands.resting(now));
         let mut store = ctx.store();
-        Self { versions: Versions::of(&mut store, now, version), nominated: nominated(&store, now), paused }
+        Self { versions: Versions::of(&mut store, now, version), nominated: store.nominated(now), paused }
     }
 
     /// Whether a look would now find as little as the one that left this mark. Pods that come and nodes that are named for
@@ -129,13 +129,14 @@ impl Mark {
 }
 
 impl Versions {
+    pub(super) fn take(ctx: &Ctx, commands: &Commands) -> Self {
+        let (now, version) = (ctx.now(), commands.version());
+        Self::of(&mut ctx.store(), now, version)
+    }
+
     fn of(store: &mut Store, now: Instant, commands: u64) -> Self {
         Self { generation: store.generation(), quiet: store.quiet_mark(now), commands }
     }
-}
-
-fn nominated(store: &Store, now: Instant) -> BTreeSet<NodeName> {
-    store.machines().keys().filter(|name| store.is_nominated(name, now)).cloned().collect()
 }
 
 fn static_pools(store: &Store) -> BTreeMap<PoolName, StaticCount> {

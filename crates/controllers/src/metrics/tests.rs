@@ -9,9 +9,10 @@ fn what_happens_is_counted_under_the_references_names() {
     let created = ClaimCreated { reason: CreateReason::Provisioned, nodepool: pool(), min_values_relaxed: false };
     metrics.claims_created.get_or_create(&created).inc();
     metrics.nodes_termination_duration.observe(&["default"], 3.0);
-    metrics.begin_tick("nodepool").end(TickResult::Success);
-    metrics.begin_tick("nodepool").end(TickResult::Error);
-    let underway = metrics.begin_tick("nodepool");
+    let ticks = metrics.ticks("nodepool");
+    ticks.begin().end(TickResult::Success);
+    ticks.begin().end(TickResult::Error);
+    let underway = ticks.begin();
     let text = metrics.encode();
     drop(underway);
     for line in [

@@ -384,7 +384,7 @@ async fn room_is_bought_for_buffers_and_nobody_is_told_of_their_pods() {
     assert_eq!(told(&world).await, []);
     let claim = made[0]["metadata"]["name"].as_str().unwrap();
     let store = world.ctx.store();
-    assert!(!store.is_nominated(&claim.into(), world.ctx.now()));
+    assert!(!store.nominated(world.ctx.now()).contains(&claim.into()));
     for pod in batch.pods() {
         assert_eq!(store.pod_times(&pod.name), None, "{}", pod.name);
     }

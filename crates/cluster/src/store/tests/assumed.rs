@@ -250,7 +250,7 @@ fn quiet_ends_on_request_after_five_minutes_and_with_a_pool() {
 #[test]
 fn the_window_of_nominations_is_a_setting() {
     let settings = Settings { nomination: Duration::from_secs(60), ..store().settings().clone() };
-    let mut store = Store::new(settings, at(0)).with([pod("p", bound("m"))]);
+    let mut store = Store::new(settings, at(0)).with([pod("p", bound("m")), node("n", "", foreign())]);
     assert_eq!(store.nominate(&named("p"), &"n".into(), at(0)), None, "a bound pod is not being decided on");
     assert!(store.is_nominated(&"n".into(), at(59)) && !store.is_nominated(&"n".into(), at(60)));
 }

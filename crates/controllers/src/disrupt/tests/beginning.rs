@@ -184,7 +184,7 @@ async fn nodes_that_take_pods_are_left_alone_and_the_pods_hear_of_it() {
     stage.host("a", "web", &mut what);
     what.moves = vec![(PodName::new("shop", "web"), Target::Node("b".into()))];
     stage.tick(stage.ripe(what)).await;
-    assert!(stage.world.ctx.store().is_nominated(&"b".into(), stage.world.ctx.now()));
+    assert!(stage.world.ctx.store().nominated(stage.world.ctx.now()).contains(&"b".into()));
     assert_eq!(stage.told("Nominated").await, ["Pod should schedule on: nodeclaim/b, node/b"]);
 }
 

@@ -69,6 +69,26 @@ async fn what_cannot_be_removed_now_is_removed_at_the_next_look() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_closed_by_hand_is_opened_though_there_was_nothing_to_open_before() {
+    let stage = consolidatable(&["a", "b"], nobody()).await;
+    let looker = stage.looker();
+    let look_after = async |seconds| {
+        pass(seconds).await;
+        looker.tick(&stage.world.ctx, &(), &stage.world.id()).await.unwrap();
+    };
+    look_after(0).await;
+    look_after(10).await;
+    tainted(&stage.world, "a");
+    stage.world.sync();
+    look_after(10).await;
+    assert!(stage.is_as_before("a"));
+    marked(&stage.world, "b");
+    stage.world.sync();
+    look_after(5 * 60).await;
+    assert!(stage.is_as_before("b"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_in_a_crowd_are_answered_by_one_look() {
     let stage = consolidatable(&["a"], nobody()).await;
     let looker = stage.looker();
