@@ -46,6 +46,7 @@ pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
     if sources.is_empty() {
         return;
     }
+    deliberation.weigh(sources.iter().map(|candidate| candidate.node.name.clone()));
     let asked: Vec<Source> = sources.iter().map(|candidate| source(deliberation, candidate)).collect();
     let allowed = allowed(deliberation, &sources);
     let imagined = &deliberation.imagined;
@@ -449,7 +450,7 @@ fn explain(deliberation: &mut Deliberation<'_, '_>, sources: &[Candidate<'_>], a
             Some(Alone::Stuck { pod, others }) => Stay::NoRoom { pod: pod.clone(), others: *others },
             Some(Alone::TooDear { machines: 0 | 1, .. }) => Stay::NotCheaper,
             Some(Alone::TooDear { machines, price }) => Stay::TooManyReplacements { count: *machines, price: *price },
-            Some(Alone::Late { after }) => Stay::PaysBackLate { after: *after },
+            Some(Alone::Late { after, .. }) => Stay::PaysBackLate { after: *after },
             Some(Alone::Unready { pod, node }) => Stay::Unready(deliberation.imagined.unready_for(pod, node)),
         };
         if !deliberation.has_reason(&candidate.node.name) {

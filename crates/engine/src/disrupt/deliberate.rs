@@ -22,6 +22,9 @@ use super::worth::{cost_pico, pays_back_after};
 use super::{Decision, Effort, Rules, Scene, replace};
 use crate::solve::Catalogue;
 
+/// What nobody is known to wait for is looked at no sooner again.
+const UNHURRIED: Duration = Duration::from_secs(5 * 60);
+
 pub(super) struct Deliberation<'s, 'a> {
     pub(super) scene: &'s Scene<'a>,
     pub(super) rules: &'s Rules,
@@ -38,6 +41,8 @@ pub(super) struct Deliberation<'s, 'a> {
     commands: Vec<Disruption>,
     /// Nodes that leave, and nodes that take pods from them.
     busy: BTreeSet<NodeName>,
+    /// Nodes that were asked whether they can be had for less.
+    weighed: Vec<NodeName>,
 }
 
 impl<'s, 'a> Deliberation<'s, 'a> {
@@ -59,18 +64,24 @@ impl<'s, 'a> Deliberation<'s, 'a> {
             reasons: BTreeMap::new(),
             commands: Vec::new(),
             busy: BTreeSet::new(),
+            weighed: Vec::new(),
         }
     }
 
     /// Candidates of a method whom nobody has chosen yet; everyone else gets a reason.
     pub(super) fn candidates(&mut self, method: Method) -> Vec<Candidate<'a>> {
+        self.candidates_and_others(method).0
+    }
+
+    /// The same, and the reasons of everyone else.
+    pub(super) fn candidates_and_others(&mut self, method: Method) -> (Vec<Candidate<'a>>, Vec<(NodeName, Stay)>) {
         let found = candidates_among(self.scene, &self.pods, method);
-        found.staying.into_iter().for_each(|(node, stay)| self.stays(&node, stay));
+        found.staying.iter().for_each(|(node, stay)| self.stays(node, stay.clone()));
         self.eligible.push((method, found.may_leave.len()));
         let (busy, free): (Vec<_>, Vec<_>) =
             found.may_leave.into_iter().partition(|candidate| self.busy.contains(&candidate.node.name));
         busy.iter().for_each(|candidate| self.stays(&candidate.node.name, Stay::OthersFirst));
-        free
+        (free, found.staying)
     }
 
     pub(super) fn stays(&mut self, node: &NodeName, stay: Stay) {
@@ -90,6 +101,11 @@ impl<'s, 'a> Deliberation<'s, 'a> {
 
     pub(super) fn is_busy(&self, node: &NodeName) -> bool {
         self.busy.contains(node)
+    }
+
+    /// These were asked whether they can be had for less.
+    pub(super) fn weigh(&mut self, nodes: impl IntoIterator<Item = NodeName>) {
+        self.weighed.extend(nodes);
     }
 
     /// What stands in the way of one more node of its pool.
@@ -192,8 +208,11 @@ impl<'s, 'a> Deliberation<'s, 'a> {
                 staying.push(Staying { node, first, easiest });
             }
         }
+        // What pods cost that were moved lately may be behind any reason, where several leave together or a machine is only just cheaper.
+        let weighed = self.weighed.iter().filter(|node| !leaving.contains(node));
+        let cheaper = weighed.filter_map(|node| self.pays_sooner_at(node)).map(|at| at.max(now.plus(UNHURRIED)));
         let windows = self.allowances.iter().filter_map(|allowance| allowance.until);
-        let awaited = windows.chain(self.imagined.hoped_until).filter(|until| *until > now);
+        let awaited = windows.chain(self.imagined.hoped_until).filter(|until| *until > now).chain(cheaper);
         look_again = look_again.into_iter().chain(awaited).min();
         self.effort.plans = self.imagined.plans;
         Decision {

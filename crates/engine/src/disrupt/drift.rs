@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::disruption::{Method, Stay};
 use model::ids::{NodeName, PodName, PoolName};
-use model::node::Tenure;
 use model::plan::{Plan, PlannedClaim};
 use model::pool::PoolKind;
 
@@ -12,32 +11,58 @@ use super::candidates::Candidate;
 use super::deliberate::Deliberation;
 use super::imagine::Taking;
 
-/// Each needs a plan of its own, so one decision has only so many; the next one goes on.
+/// Each needs a plan of its own, so one decision carries out only so many; the next one goes on.
 const MOST_AT_ONCE: usize = 32;
 
+/// Where so many have found no place but on nodes that are to leave as well, the others are asked once and not twice.
+const MOST_IN_VAIN: usize = 8;
+
+/// Drifted nodes, as far as a decision has come with them.
+struct Round {
+    /// Those that will leave sooner or later.
+    leaving: BTreeSet<NodeName>,
+    chosen: usize,
+    in_vain: usize,
+}
+
 pub(super) fn replace_drifted(deliberation: &mut Deliberation<'_, '_>) {
-    let found = deliberation.candidates(Method::Drift);
-    let drifted = |tenure: &Tenure| tenure.drifted.is_some();
-    let all = deliberation.scene.snapshot.nodes.values().filter(|node| node.tenure.as_ref().is_some_and(drifted));
-    let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
-    let mut chosen = 0;
+    let (found, others) = deliberation.candidates_and_others(Method::Drift);
+    let mut round = Round { leaving: sooner_or_later(deliberation, &found, &others), chosen: 0, in_vain: 0 };
     for candidate in in_turn(found) {
         let name = &candidate.node.name;
-        match plan_for(deliberation, &candidate, &all, chosen) {
+        match plan_for(deliberation, &candidate, &mut round) {
             Err(stay) => deliberation.stays(name, stay),
             Ok(plan) => {
-                chosen += 1;
+                round.chosen += 1;
                 deliberation.commit(Method::Drift, &[&candidate], plan, Vec::new());
             }
         }
     }
 }
 
+/// Drifted nodes, but for those that nothing but a person will ever let go. Decision 0079.
+fn sooner_or_later(
+    deliberation: &Deliberation<'_, '_>,
+    found: &[Candidate<'_>],
+    others: &[(NodeName, Stay)],
+) -> BTreeSet<NodeName> {
+    let nodes = &deliberation.scene.snapshot.nodes;
+    let has_drifted = |name: &&NodeName| {
+        let tenure = nodes.get(*name).and_then(|node| node.tenure.as_ref());
+        tenure.is_some_and(|tenure| tenure.drifted.is_some())
+    };
+    let is_never = |stay: Stay| matches!(stay, Stay::Budget { allowed: 0, unready: 0, until: None, .. });
+    let may_go =
+        |candidate: &&Candidate<'_>| !deliberation.over_budget(candidate, Method::Drift.reason()).is_some_and(is_never);
+    let found = found.iter().filter(may_go).map(|candidate| &candidate.node.name);
+    let passing = others.iter().filter(|(_, stay)| stay.passes()).map(|(name, _)| name).filter(has_drifted);
+    found.chain(passing).cloned().collect()
+}
+
 fn plan_for(
     deliberation: &mut Deliberation<'_, '_>,
     candidate: &Candidate<'_>,
-    drifted: &BTreeSet<NodeName>,
-    chosen: usize,
+    round: &mut Round,
 ) -> Result<Plan, Stay> {
     let name = &candidate.node.name;
     if let Some(until) = paused(deliberation, &candidate.pool.name) {
@@ -46,7 +71,7 @@ fn plan_for(
     if let Some(stay) = deliberation.over_budget(candidate, Method::Drift.reason()) {
         return Err(stay);
     }
-    if chosen >= MOST_AT_ONCE || deliberation.is_busy(name) {
+    if round.chosen >= MOST_AT_ONCE || deliberation.is_busy(name) {
         return Err(Stay::OthersFirst);
     }
     let pods = deliberation.pods_to_move(name);
@@ -55,11 +80,14 @@ fn plan_for(
     }
     // Whoever goes to a node that is to leave as well moves twice, and keeps that node for as long as it takes to come there.
     let without = BTreeSet::from([name.clone()]);
-    let mut plan = deliberation.imagined.plan(&pods, &without, Taking::AllBut(drifted));
+    let is_choosy = round.leaving.len() > 1 && round.in_vain < MOST_IN_VAIN;
+    let taking = if is_choosy { Taking::AllBut(&round.leaving) } else { Taking::All };
+    let mut plan = deliberation.imagined.plan(&pods, &without, taking);
     let is_possible = plan.unplaced.is_empty()
         && deliberation.imagined.unready(&plan).is_none()
         && plan.claims.iter().all(|claim| paused(deliberation, &claim.pool).is_none());
-    if !is_possible && drifted.len() > 1 {
+    if is_choosy && !is_possible {
+        round.in_vain += 1;
         plan = deliberation.imagined.plan(&pods, &without, Taking::All);
     }
     if !plan.unplaced.is_empty() {

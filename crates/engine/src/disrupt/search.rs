@@ -119,9 +119,10 @@ pub(super) enum Alone {
         machines: usize,
         price: Price,
     },
-    /// It would save something, but only so late as much as it costs.
+    /// It would save something for a machine of this price, but only so late as much as it costs.
     Late {
         after: Duration,
+        price: Price,
     },
     Unready {
         pod: PodName,
@@ -237,19 +238,30 @@ impl Searcher<'_, '_, '_, '_> {
                 // Whoever is exactly like one that stays will stay as well.
                 Some((found @ Alone::TooDear { .. }, _)) => found.clone(),
                 // Its pods may have been moved lately, and these not.
-                Some((found @ Alone::Late { .. }, other)) if self.ground.sources[*other].cost <= own.cost => {
-                    found.clone()
+                Some((Alone::Late { price, .. }, other)) if self.ground.sources[*other].cost <= own.cost => {
+                    self.not_in_time(source, 1, *price)
                 }
                 Some((Alone::Stuck { pod, others }, other)) => {
                     let own = self.world.twin_of(pod, self.sites[*other], site).unwrap_or(pod);
                     Alone::Stuck { pod: own.clone(), others: *others }
                 }
-                _ => self.ask_alone(source),
+                _ => {
+                    let found = self.ask_alone(source);
+                    known.insert(kind, (found.clone(), source));
+                    found
+                }
             };
-            known.insert(kind, (found.clone(), source));
             alone[source] = Some(found);
         }
         alone
+    }
+
+    /// What is said of a node whose machines instead cost so much, and do not pay in time.
+    fn not_in_time(&self, source: usize, machines: usize, price: Price) -> Alone {
+        let own = &self.ground.sources[source];
+        let saved = own.price.pico().saturating_sub(price.pico());
+        let after = pays_back_after(cost_pico(own.cost, price), saved);
+        after.map_or(Alone::TooDear { machines, price }, |after| Alone::Late { after, price })
     }
 
     fn ask_alone(&mut self, source: usize) -> Alone {
@@ -266,12 +278,7 @@ impl Searcher<'_, '_, '_, '_> {
             Some(pod) => Alone::Stuck { pod: self.world.pod(pod).name.clone(), others: answer.left_over - 1 },
             None if answer.machines == 0 => Alone::Fits,
             None if gain > 0 => Alone::Cheaper { gain_pico: gain },
-            None => {
-                let (own, price) = (&self.ground.sources[source], Price::from_pico(answer.price_pico));
-                let saved = own.price.pico().saturating_sub(price.pico());
-                let late = pays_back_after(cost_pico(own.cost, price), saved);
-                late.map_or(Alone::TooDear { machines: answer.machines, price }, |after| Alone::Late { after })
-            }
+            None => self.not_in_time(source, answer.machines, Price::from_pico(answer.price_pico)),
         }
     }
 

@@ -63,6 +63,34 @@ fn nobody_moves_from_one_drifted_node_to_another() {
     assert_eq!((stuck.verb(), stuck.destinations().count()), (Verb::Delete, 1));
 }
 
+/// A node that only a person will let go is there to stay, and others' pods may as well go there. Decision 0079.
+#[test]
+fn a_drifted_node_that_never_leaves_takes_pods_of_another() {
+    let small = |name: &str| vec![pod(&format!("on-{name}")).asks("cpu", 500)];
+    let two = || {
+        let cluster =
+            only_type().pool("p", |pool| pool.consolidation.after = None).machine("kept", TYPE, small("kept"));
+        cluster.machine("n", TYPE, small("n")).drifted("kept", NOW - 9).drifted("n", NOW - 5).budget("p", &["1"])
+    };
+    let verb = |cluster: Cluster| cluster.command().verb();
+    let protected = |until| two().tenure("kept", move |tenure| tenure.do_not_disrupt = until);
+    assert_eq!(verb(protected(DoNotDisrupt::Always)), Verb::Delete);
+    assert_eq!(verb(protected(DoNotDisrupt::Until(at(NOW + 60)))), Verb::Replace, "it will leave in a minute");
+}
+
+/// Two plans for each of many that find no place would hold up all other decisions.
+#[test]
+fn many_that_find_no_place_are_not_all_asked_twice() {
+    let sold_out = |pool: &mut model::pool::Pool| {
+        pool.instance_types.iter_mut().for_each(|offered| *offered = priced(offered, |_, _| None));
+    };
+    let names: Vec<String> = (0..20).map(|number| format!("n{number:02}")).collect();
+    let stuck =
+        names.iter().fold(only_type(), |cluster, name| cluster.machine(name, TYPE, full(name)).drifted(name, NOW - 5));
+    let decision = stuck.pool("p", sold_out).budget("p", &["100%"]).decide();
+    assert_eq!((decision.commands.len(), decision.effort.plans), (0, 20 + 8));
+}
+
 // 02/DR2
 #[test]
 fn one_that_cannot_move_does_not_hold_up_the_next() {

@@ -48,12 +48,19 @@ fn a_pod_that_was_moved_lately_is_moved_again_only_for_more_money() {
         "fake-it-2",
         alike("y"),
     );
-    twins.moved.insert(PodName::new("default", "x"), Moved { when: at(NOW - 40), times: 1 });
+    let moved = |ago: i64| Moved { when: at(NOW - ago), times: 1 };
+    twins.moved.insert(PodName::new("default", "x"), moved(40));
     assert_eq!(
         twins.all_leaving(),
         ["twin"],
         "what holds for one holds for others like it only if it costs them as much"
     );
+    twins.moved.insert(PodName::new("default", "y"), moved(31));
+    let late = |name: &str| match twins.stay(name) {
+        Stay::PaysBackLate { after } => after,
+        other => panic!("{name}: {other}"),
+    };
+    assert!(late("n") < late("twin"), "each is told its own time");
 }
 
 /// A scheduler that mixes pods fills the cores of one and the memory of another. Decision 0078.
@@ -63,15 +70,36 @@ fn of_two_nodes_the_one_goes_whose_price_buys_less_room() {
         let made = shape(name).with("cpu", 4000).with("memory", gib << 30).with("pods", 20).build();
         priced(&made, |_, _| Some(price))
     };
-    let menu = vec![sized("apt", 16, 1.0), sized("roomy", 64, 1.3), sized("cramped", 8, 0.9)];
-    let pods = |names: &[&str]| names.iter().map(|name| pod(name).asks("cpu", 900).asks("memory", 3 << 30)).collect();
+    let menu = [("apt", 16, 1.0), ("other", 16, 1.0), ("roomy", 64, 1.3), ("cramped", 8, 1.0)];
+    let menu = menu.map(|(name, gib, price)| sized(name, gib, price)).to_vec();
+    let pods = |names: &[&str]| names.iter().map(|name| pod(name).asks("cpu", 900).asks("memory", 2 << 30)).collect();
     let two = |one: &str, other: &str| {
-        let pods = [pods(&["a"]), pods(&["b", "c"])];
-        let [few, more] = pods;
+        let [few, more] = [pods(&["a"]), pods(&["b", "c"])];
         cluster(vec![pool("p").types(menu.clone())]).machine(one, one, few).machine(other, other, more).all_leaving()
     };
     assert_eq!(two("apt", "roomy"), ["roomy"], "nobody needs its memory, although more pods must move");
     assert_eq!(two("roomy", "apt"), ["roomy"]);
+    assert_eq!(two("apt", "cramped"), ["cramped"], "its cores are of little use, although more pods must move");
+    for (few, more) in [("apt", "other"), ("other", "apt")] {
+        assert_eq!(two(few, more), [few], "between equals, fewer pods have to move");
+    }
+}
+
+/// The cost of a move may be behind another reason, and nothing need happen before it is looked at again.
+#[test]
+fn a_machine_that_is_only_just_cheaper_is_looked_at_again() {
+    let types = series(3);
+    // Whichever zone it comes in, it must have paid in time; in one of them it costs a little more.
+    let nearly = priced(&types[1], |_, zone| Some(if zone == "test-zone-1" { 0.98 } else { 0.99 }));
+    let menu = vec![nearly, priced(&types[2], |_, _| Some(1.0))];
+    let with = |ago: i64| {
+        let mut own = cluster(vec![pool("p").types(menu.clone())]).machine("n", "fake-it-2", vec![cpu("x", 500)]);
+        own.moved.insert(PodName::new("default", "x"), Moved { when: at(NOW - ago), times: 1 });
+        own
+    };
+    assert_eq!(with(40).stay("n"), Stay::NotCheaper);
+    assert_eq!(with(40).decide().look_again, Some(at(NOW + 300)));
+    assert_eq!(with(3600).all_leaving(), ["n"]);
 }
 
 #[test]

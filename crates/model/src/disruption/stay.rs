@@ -222,6 +222,11 @@ impl Stay {
         }
     }
 
+    /// Whether it goes by itself, or when others have had their turn.
+    pub fn passes(&self) -> bool {
+        self.hardness() <= 2
+    }
+
     /// How hard it is to lift; the smallest is the easiest. What passes by itself comes first, then what somebody can change
     /// in one object, then what only another cluster would change.
     pub fn hardness(&self) -> u8 {
