@@ -194,8 +194,7 @@ impl Store {
             return change;
         }
         self.account_for(&key);
-        let is_old = self.held_version(&key).is_some_and(|held| !versions::is_newer(stamp.version, held));
-        if is_old || self.versions.is_departed(&key, &stamp) {
+        if self.is_old(&key, stamp.version) || self.versions.is_departed(&key, &stamp) {
             return change;
         }
         if key.kind != Kind::Pod {
@@ -207,8 +206,11 @@ impl Store {
 
     /// Whether a state of an object is no news, so that nobody needs to read it. A recording wants to see all there is.
     pub fn knows(&self, key: &Key, version: Version) -> bool {
-        let is_old = |held| version.is_some() && !versions::is_newer(version, held);
-        !self.is_recording() && self.held_version(key).is_some_and(is_old)
+        !self.is_recording() && self.is_old(key, version)
+    }
+
+    fn is_old(&self, key: &Key, version: Version) -> bool {
+        self.held_version(key).is_some_and(|held| !versions::is_newer(version, held))
     }
 
     /// An object is there, whatever it says.

@@ -58,7 +58,7 @@ fn facts(ctx: &Arc<Ctx>, kind: Kind) -> impl Stream<Item = Fact> + use<> {
 
 /// What we have written ourselves is known from the answer, and not worth reading again.
 fn news(ctx: &Ctx, kind: Kind, seen: Seen<'_>) -> Fact {
-    let key = Key { kind, namespace: seen.namespace().into(), name: seen.name().into() };
+    let key = key(kind, seen.namespace(), seen.name());
     let is_known = ctx.store().knows(&key, seen.version().parse().ok());
     if is_known { Fact::Known(key) } else { read(kind, seen.json().as_bytes()) }
 }
@@ -77,7 +77,7 @@ fn fact(kind: Kind, event: Event<Fact>) -> Fact {
         Event::Applied(fact) => fact,
         Event::Deleted(id) => Fact::Deleted(gone(kind, &id)),
         Event::Undecodable { id, error } => {
-            let (key, uid) = (key(kind, &id), uid(&id));
+            let (key, uid) = (key(kind, &id.namespace, &id.name), uid(&id));
             Fact::Undecodable(Undecodable { key, uid, node: None, problem: error.into() })
         }
         Event::Listed => Fact::Listed { kind, version: None },
@@ -88,12 +88,13 @@ fn fact(kind: Kind, event: Event<Fact>) -> Fact {
     }
 }
 
-fn key(kind: Kind, id: &ObjectId) -> Key {
-    Key { kind, namespace: id.namespace.as_str().into(), name: id.name.as_str().into() }
+fn key(kind: Kind, namespace: &str, name: &str) -> Key {
+    Key { kind, namespace: namespace.into(), name: name.into() }
 }
 
+/// The version tells it from one that was made under its name meanwhile, which we may know from an answer to a write of ours.
 fn gone(kind: Kind, id: &ObjectId) -> Gone {
-    Gone { key: key(kind, id), uid: uid(id), version: None }
+    Gone { key: key(kind, &id.namespace, &id.name), uid: uid(id), version: id.version.parse().ok() }
 }
 
 fn uid(id: &ObjectId) -> Option<Uid> {
@@ -123,5 +124,17 @@ pub(crate) fn target(kind: Kind) -> Target {
         Kind::CapacityBuffer => Target::of::<CapacityBuffer>(),
         Kind::PodTemplate => Target::of::<PodTemplate>(),
         Kind::NodeOverlay => Target::of::<NodeOverlay>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_deleted_is_told_from_who_has_the_name_now() {
+        let id = ObjectId { name: "general".into(), uid: "first".into(), version: "8".into(), ..ObjectId::default() };
+        let Fact::Deleted(gone) = fact(Kind::NodePool, Event::Deleted(id)) else { panic!("something is gone") };
+        assert_eq!((gone.version, gone.uid), (Some(8), Some("first".into())));
     }
 }

@@ -92,6 +92,8 @@ pub struct ObjectId {
     pub namespace: String,
     pub name: String,
     pub uid: String,
+    /// Of the state that was seen.
+    pub version: String,
 }
 
 /// One object as it came over the wire.
@@ -515,7 +517,7 @@ impl<'a> ObjectHead<'a> {
 
 impl From<ObjectHead<'_>> for ObjectId {
     fn from(head: ObjectHead<'_>) -> Self {
-        Self { namespace: head.namespace, name: head.name, uid: head.uid }
+        Self { namespace: head.namespace, name: head.name, uid: head.uid, version: head.resource_version }
     }
 }
 
