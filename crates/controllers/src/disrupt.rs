@@ -31,7 +31,7 @@ use crate::controller::{Controller, Duties, TickId};
 use crate::ctx::Ctx;
 use crate::error::ControllerError;
 use commands::{Commands, Number, Stage};
-use look::{Look, Mark, Turn, Versions, think};
+use look::{Look, Mark, Turn, think};
 use queue::CommandQueue;
 
 /// The longest time between two looks.
@@ -89,8 +89,6 @@ struct Last {
     stirred: Option<Instant>,
     /// What was seen when nothing was found to do, and until when that holds by itself.
     settled: Option<(Mark, Option<model::time::Instant>)>,
-    /// When no leftovers were found.
-    clean: Option<Versions>,
     /// What nodes should hear of it, and could not because they heard something else a moment before.
     untold: Vec<Note>,
     /// What the operator wrote when everything was stopped.
@@ -104,7 +102,7 @@ impl Disruption {
 
     async fn pass(&self, ctx: &Ctx, id: &TickId) -> Result<Next, ControllerError> {
         self.note_stop(ctx.store().disruption_stopped().cloned());
-        self.repair(ctx).await;
+        leftovers::repair(ctx, &self.commands).await;
         // Prices and stocks that change by themselves are asked for every minute, and what is new is in the mark.
         if let Some(next) = self.is_settled(ctx, &Mark::take(ctx, &self.commands)) {
             self.tell_again(ctx);
@@ -138,15 +136,6 @@ impl Disruption {
         self.last().settled = None;
         decision.commands.into_iter().zip(begin).for_each(|(command, begins)| self.propose(ctx, command, begins));
         Ok(Next::After(AT_THE_SOONEST))
-    }
-
-    /// Nobody looks for leftovers again where there were none and nothing has changed; after five quiet minutes somebody does.
-    async fn repair(&self, ctx: &Ctx) {
-        let versions = Versions::take(ctx, &self.commands);
-        if self.last().clean != Some(versions) {
-            let is_clean = leftovers::repair(ctx, &self.commands).await;
-            self.last().clean = is_clean.then_some(versions);
-        }
     }
 
     /// Whoever stopped everything, or forgot that he did, finds a line about it.

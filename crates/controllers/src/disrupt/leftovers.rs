@@ -7,13 +7,10 @@ use super::commands::Commands;
 use super::doors;
 use crate::ctx::Ctx;
 
-/// Opens every node of ours that is closed although it does not leave, and says whether there was none. What fails now is found
-/// again at the next look.
-pub(super) async fn repair(ctx: &Ctx, commands: &Commands) -> bool {
+/// Opens every node of ours that is closed although it does not leave. What fails now is found again at the next look.
+pub(super) async fn repair(ctx: &Ctx, commands: &Commands) {
     let mut attempts = Vec::new();
-    let found = found(ctx, commands);
-    let is_clean = found.is_empty();
-    for (node, claim) in found {
+    for (node, claim) in found(ctx, commands) {
         attempts.push(async move {
             match doors::open(ctx, &node, &claim).await {
                 Ok(()) => {
@@ -27,7 +24,6 @@ pub(super) async fn repair(ctx: &Ctx, commands: &Commands) -> bool {
         });
     }
     doors::side_by_side(attempts).await;
-    is_clean
 }
 
 /// Nodes that are closed or marked, and neither leaving nor part of a command.

@@ -129,11 +129,6 @@ impl Mark {
 }
 
 impl Versions {
-    pub(super) fn take(ctx: &Ctx, commands: &Commands) -> Self {
-        let (now, version) = (ctx.now(), commands.version());
-        Self::of(&mut ctx.store(), now, version)
-    }
-
     fn of(store: &mut Store, now: Instant, commands: u64) -> Self {
         Self { generation: store.generation(), quiet: store.quiet_mark(now), commands }
     }

@@ -22,6 +22,7 @@ use crate::kinds::Kind;
 
 /// How long a watch lasts if it does not say.
 const LIFETIME: Duration = Duration::from_secs(1800);
+
 /// One open watch.
 struct Feed {
     server: ApiServer,

@@ -84,7 +84,7 @@ async fn what_is_closed_by_hand_is_opened_though_there_was_nothing_to_open_befor
     assert!(stage.is_as_before("a"));
     marked(&stage.world, "b");
     stage.world.sync();
-    look_after(5 * 60).await;
+    look_after(10).await;
     assert!(stage.is_as_before("b"));
 }
 
