@@ -6,11 +6,13 @@
 //! of hours may be stopped and gone on with.
 
 mod cheapest;
+mod following;
 mod fragments;
 mod kept;
 mod measure;
 mod objects;
 mod report;
+mod seen;
 mod story;
 mod watching;
 

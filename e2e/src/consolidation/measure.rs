@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::fragments::{Fragments, KINDS};
 use super::objects::{self, CONSOLIDATE_AFTER, POOL, WEB};
+use super::seen::Seen;
 use super::watching::Watched;
 use super::{Contest, Patience, Story};
 use crate::{Autoscaler, Cluster, Which, client};
@@ -87,7 +88,7 @@ async fn measure(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
     stage.apply(&objects::class())?;
     let mut watched = Watched::new(&client).await?;
     let pods = stage.prepare(story, round, &mut watched).await?;
-    let before = bill(&watched);
+    let before = bill(watched.seen());
     let used = autoscaler.usage()?;
     let start = watched.begin();
     stage.turn(story)?;
@@ -104,16 +105,16 @@ async fn measure(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
         is_at_rest: ending.is_at_rest,
         seconds: ending.at.duration_since(start).as_secs_f64(),
         before,
-        after: bill(&watched),
-        evictions: watched.evictions(),
-        claims_made: watched.claims_made(),
+        after: bill(watched.seen()),
+        evictions: watched.seen().evictions(),
+        claims_made: watched.seen().claims_made(),
         cpu_seconds: (usage.cpu - used.cpu).as_secs_f64(),
         peak_megabytes: usage.peak_bytes as f64 / 1e6,
     })
 }
 
-fn bill(watched: &Watched) -> Bill {
-    Bill { nodes: watched.nodes(), dollars_per_hour: watched.dollars_per_hour() }
+fn bill(seen: &Seen) -> Bill {
+    Bill { nodes: seen.nodes(), dollars_per_hour: seen.dollars_per_hour() }
 }
 
 struct Stage<'a> {
@@ -211,6 +212,6 @@ impl Stage<'_> {
 
 async fn settle(watched: &mut Watched, pods: usize) -> Result<()> {
     let ending = watched.rest(pods, Instant::now(), &SETTLED).await?;
-    ensure!(ending.is_at_rest, "the cluster did not settle before the story began: {}", watched.describe());
+    ensure!(ending.is_at_rest, "the cluster did not settle before the story began: {}", watched.seen().describe());
     Ok(())
 }
