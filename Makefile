@@ -10,8 +10,8 @@ PLAYGROUND := $(DOVETAIL_CACHE)/playground
 PLAY ?= simulate scenarios/eks-workshop.yaml
 SAY := @echo >&2
 
-.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt bench-consolidation cluster cluster-down
-.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory just-bench-disrupt just-bench-consolidation
+.PHONY: help run check test tidy crds e2e mutants bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt bench-consolidation bench-churn cluster cluster-down
+.PHONY: just-run just-check just-test just-tidy just-crds just-e2e just-bench just-bench-quick just-bench-scenarios just-bench-live just-bench-memory just-bench-disrupt just-bench-consolidation just-bench-churn
 
 help: ## what the targets are
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 21
@@ -29,7 +29,8 @@ bench-live: ## our controller beside the reference's, on real clusters (20 minut
 bench-memory: ## what our controller holds in memory with 5,000 nodes and 100,000 pods (10 minutes)
 bench-disrupt: ## one decision about which nodes leave, beside the reference's (10 minutes)
 bench-consolidation: ## how soon and how cheaply clusters come to rest, beside the reference (2 hours; goes on where it was stopped)
-run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt bench-consolidation:
+bench-churn: ## what becomes of a steady load whose pods are replaced, beside the reference (70 minutes)
+run check tidy crds test e2e bench bench-quick bench-scenarios bench-live bench-memory bench-disrupt bench-consolidation bench-churn:
 	@hack/claim-target.sh $(MAKE) just-$@
 
 just-run:
@@ -88,6 +89,14 @@ just-bench-consolidation:
 	$(SAY) "measuring consolidation beside the reference's on real clusters (about 2 hours)"
 	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" DOVETAIL_REFERENCE="$$(hack/reference.sh)" && \
 		"$(CARGO_TARGET_DIR)/release/consolidation" $(CONSOLIDATION)
+
+# CHURN takes further options, such as `--minutes 5 --sides ours`.
+just-bench-churn:
+	$(SAY) "building the optimised controller (about 5 minutes the first time)"
+	cargo build --quiet --locked --release --package cli --package e2e --bins
+	$(SAY) "replacing pods with our controller and with the reference's on real clusters (about 70 minutes)"
+	export DOVETAIL_CONTROL_PLANE="$$(hack/control-plane.sh)" DOVETAIL_REFERENCE="$$(hack/reference.sh)" && \
+		"$(CARGO_TARGET_DIR)/release/churn" $(CHURN)
 
 just-bench-memory:
 	$(SAY) "building the optimised controller (about 5 minutes the first time)"

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::reference::{self, Module};
@@ -19,9 +20,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(20);
 /// Linux counts a process's time in these, whatever the kernel's own clock.
 const TICKS_PER_SECOND: u64 = 100;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Which {
+    #[value(name = "ours")]
     Dovetail,
     Reference,
 }

@@ -6,6 +6,7 @@
 //! of hours may be stopped and gone on with.
 
 mod cheapest;
+pub mod churn;
 mod following;
 mod fragments;
 mod kept;

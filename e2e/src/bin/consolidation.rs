@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use e2e::Which;
 use e2e::consolidation::{Contest, Patience, Story, play};
 
@@ -22,7 +22,7 @@ struct Arguments {
     rounds: usize,
     /// Who plays
     #[arg(long, value_delimiter = ',', default_value = "ours,reference")]
-    sides: Vec<Side>,
+    sides: Vec<Which>,
     /// Seconds without anything coming or going that make a rest
     #[arg(long, default_value_t = 90)]
     quiet: u64,
@@ -37,22 +37,12 @@ struct Arguments {
     out: PathBuf,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Side {
-    Ours,
-    Reference,
-}
-
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let side = |side: Side| match side {
-        Side::Ours => Which::Dovetail,
-        Side::Reference => Which::Reference,
-    };
     let contest = Contest {
         stories: arguments.stories,
         rounds: arguments.rounds,
-        sides: arguments.sides.into_iter().map(side).collect(),
+        sides: arguments.sides,
         patience: Patience { quiet: Duration::from_secs(arguments.quiet), limit: Duration::from_secs(arguments.limit) },
         out: arguments.out,
         is_fresh: arguments.fresh,

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::measure::Run;
-use super::report::Report;
 
 #[derive(Deserialize)]
 struct Kept {
@@ -30,7 +29,7 @@ pub(super) fn make_folder(path: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
 }
 
-pub(super) fn write(path: &Path, report: &Report) -> Result<()> {
+pub(super) fn write(path: &Path, report: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(report).context("writing the results")?;
     fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
 }

@@ -80,8 +80,7 @@ pub(super) fn run(turn: Turn, contest: &Contest, binary: String) -> Result<Run> 
 
 async fn measure(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
     let Turn { story, round, which } = turn;
-    // Nodes must not be given up because a machine this busy is late with a heartbeat.
-    let cluster = Cluster::start_with(&["--controller-manager-arg=--node-monitor-grace-period=300s"])?;
+    let cluster = fresh_cluster()?;
     let client = client(&cluster).await?;
     let autoscaler = Autoscaler::start(&cluster, which)?;
     let stage = Stage { cluster: &cluster, client: &client };
@@ -113,17 +112,22 @@ async fn measure(turn: Turn, contest: &Contest, binary: String) -> Result<Run> {
     })
 }
 
-fn bill(seen: &Seen) -> Bill {
+/// Nodes must not be given up because a machine this busy is late with a heartbeat.
+pub(super) fn fresh_cluster() -> Result<Cluster> {
+    Cluster::start_with(&["--controller-manager-arg=--node-monitor-grace-period=300s"])
+}
+
+pub(super) fn bill(seen: &Seen) -> Bill {
     Bill { nodes: seen.nodes(), dollars_per_hour: seen.dollars_per_hour() }
 }
 
-struct Stage<'a> {
-    cluster: &'a Cluster,
-    client: &'a Client,
+pub(super) struct Stage<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) client: &'a Client,
 }
 
 impl Stage<'_> {
-    fn apply(&self, object: &Value) -> Result<()> {
+    pub(super) fn apply(&self, object: &Value) -> Result<()> {
         self.cluster.apply(&object.to_string())
     }
 
@@ -159,7 +163,7 @@ impl Stage<'_> {
         }
     }
 
-    fn pool(&self, consolidate_after: &str) -> Result<()> {
+    pub(super) fn pool(&self, consolidate_after: &str) -> Result<()> {
         self.apply(&objects::pool(consolidate_after))?;
         self.cluster.succeed(&["wait", "--for=condition=Ready", "nodepool/default", "--timeout=60s"]).map(drop)
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use api::NodeClaim;
+use api::conditions::{ConditionStatus, DISRUPTION_REASON};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::WatchEvent;
@@ -24,6 +25,10 @@ pub(super) struct Seen {
     /// When a pod last got its node.
     last_bound: Instant,
     claims_made: usize,
+    /// Claims by name that somebody has chosen to go, whether they went or not.
+    disrupted: BTreeSet<String>,
+    nodes_made: usize,
+    nodes_gone: usize,
 }
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time")]
@@ -57,13 +62,17 @@ impl Seen {
             last_change: now,
             last_bound: now,
             claims_made: 0,
+            disrupted: BTreeSet::new(),
+            nodes_made: 0,
+            nodes_gone: 0,
         }
     }
 
     /// Counts from here on.
     pub(super) fn begin(&mut self, now: Instant) {
         self.evicted.clear();
-        self.claims_made = 0;
+        self.disrupted.clear();
+        (self.claims_made, self.nodes_made, self.nodes_gone) = (0, 0, 0);
         (self.last_change, self.last_bound) = (now, now);
     }
 
@@ -89,6 +98,22 @@ impl Seen {
         self.claims_made
     }
 
+    pub(super) fn claims_disrupted(&self) -> usize {
+        self.disrupted.len()
+    }
+
+    pub(super) fn nodes_made(&self) -> usize {
+        self.nodes_made
+    }
+
+    pub(super) fn nodes_gone(&self) -> usize {
+        self.nodes_gone
+    }
+
+    pub(super) fn ready(&self) -> usize {
+        self.count(Place::Running)
+    }
+
     /// So many pods run, none waits or leaves, and no node or claim is about to go.
     pub(super) fn is_settled(&self, pods: usize) -> bool {
         let stays = |presence: &Presence| *presence == Presence::Stays;
@@ -106,7 +131,7 @@ impl Seen {
             "{} claims, {} nodes of which {leaving} are leaving, pods: {} run, {} wait, {} leave",
             self.claims.len(),
             self.nodes.len(),
-            self.count(Place::Running),
+            self.ready(),
             self.count(Place::Waiting),
             self.count(Place::Leaving)
         )
@@ -120,12 +145,14 @@ impl Seen {
         match change {
             Change::Claim(WatchEvent::Added(claim) | WatchEvent::Modified(claim)) => self.see_claim(&claim, now),
             Change::Claim(WatchEvent::Deleted(claim)) => {
+                self.disrupted.insert(claim.name_any());
                 self.claims.remove(&claim.name_any());
                 self.last_change = now;
             }
             Change::Node(WatchEvent::Added(node) | WatchEvent::Modified(node)) => self.see_node(&node, now),
             Change::Node(WatchEvent::Deleted(node)) => {
                 self.nodes.remove(&node.name_any());
+                self.nodes_gone += 1;
                 self.last_change = now;
             }
             Change::Pod(WatchEvent::Added(pod) | WatchEvent::Modified(pod)) => self.see_pod(&pod, now),
@@ -143,6 +170,9 @@ impl Seen {
 
     fn see_claim(&mut self, claim: &NodeClaim, now: Instant) {
         let presence = presence_of(claim);
+        if presence == Presence::Leaves || is_chosen(claim) {
+            self.disrupted.insert(claim.name_any());
+        }
         if self.claims.insert(claim.name_any(), presence).is_none() {
             self.last_change = now;
             self.claims_made += 1;
@@ -156,6 +186,7 @@ impl Seen {
         let price = node.labels().get(PRICE).and_then(|price| price.parse().ok()).unwrap_or_default();
         if self.nodes.insert(node.name_any(), (presence, price)).is_none() {
             self.last_change = now;
+            self.nodes_made += 1;
         }
     }
 
@@ -180,4 +211,110 @@ impl Seen {
 
 fn presence_of(object: &impl ResourceExt) -> Presence {
     if object.meta().deletion_timestamp.is_some() { Presence::Leaves } else { Presence::Stays }
+}
+
+/// Somebody wants it to go, though it may be taken back.
+fn is_chosen(claim: &NodeClaim) -> bool {
+    let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| condition.type_ == DISRUPTION_REASON && condition.status == ConditionStatus::True)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::super::objects::class_reference;
+    use super::*;
+
+    const MOMENT: &str = "2026-01-01T00:00:00Z";
+
+    /// The watch events `added`, `modified` and `deleted`, of objects as they are on the wire.
+    fn event<K: DeserializeOwned>(word: &str, object: Value) -> WatchEvent<K> {
+        let object = serde_json::from_value(object).unwrap();
+        match word {
+            "added" => WatchEvent::Added(object),
+            "modified" => WatchEvent::Modified(object),
+            _ => WatchEvent::Deleted(object),
+        }
+    }
+
+    fn condition(type_: &str) -> Value {
+        json!({"type": type_, "status": "True", "lastTransitionTime": MOMENT, "reason": "Because", "message": ""})
+    }
+
+    fn claim(word: &str, name: &str, conditions: &[&str]) -> Change {
+        let conditions: Vec<Value> = conditions.iter().map(|type_| condition(type_)).collect();
+        Change::Claim(event(
+            word,
+            json!({
+                "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": name},
+                "spec": {"nodeClassRef": class_reference(), "requirements": []},
+                "status": {"conditions": conditions},
+            }),
+        ))
+    }
+
+    fn node(word: &str, name: &str, price: &str) -> Change {
+        Change::Node(event(word, json!({"metadata": {"name": name, "labels": {PRICE: price}}})))
+    }
+
+    fn pod(word: &str, name: &str, conditions: &[&str]) -> Change {
+        let conditions: Vec<Value> = conditions.iter().map(|type_| condition(type_)).collect();
+        let metadata = json!({"name": name, "uid": format!("uid-of-{name}")});
+        Change::Pod(event(word, json!({"metadata": metadata, "status": {"conditions": conditions}})))
+    }
+
+    fn see(seen: &mut Seen, changes: impl IntoIterator<Item = Change>) {
+        let now = Instant::now();
+        changes.into_iter().try_for_each(|change| seen.see(change, now)).unwrap();
+    }
+
+    /// One node with its claim and two pods that run, before anything is counted.
+    fn resting() -> Seen {
+        let mut seen = Seen::new(Instant::now());
+        let pods = ["one", "two"].map(|name| pod("added", name, &["Ready"]));
+        see(&mut seen, [claim("added", "a", &[]), node("added", "a", "0.5")].into_iter().chain(pods));
+        assert!(seen.is_settled(2), "{}", seen.describe());
+        seen.begin(Instant::now());
+        seen
+    }
+
+    #[test]
+    fn a_replacement_is_a_node_made_a_node_gone_and_a_claim_disrupted() {
+        let mut seen = resting();
+        see(&mut seen, [claim("modified", "a", &["DisruptionReason"]), claim("added", "b", &[])]);
+        see(&mut seen, [node("added", "b", "0.2"), node("modified", "b", "0.2")]);
+        assert_eq!((seen.nodes(), seen.dollars_per_hour()), (2, 0.7));
+        see(&mut seen, [claim("deleted", "a", &[]), node("deleted", "a", "0.5")]);
+        assert_eq!((seen.nodes(), seen.dollars_per_hour()), (1, 0.2));
+        assert_eq!((seen.claims_made(), seen.claims_disrupted()), (1, 1));
+        assert_eq!((seen.nodes_made(), seen.nodes_gone()), (1, 1));
+    }
+
+    #[test]
+    fn a_disruption_that_is_taken_back_counts_once() {
+        let mut seen = resting();
+        for conditions in [&["DisruptionReason"][..], &[], &["DisruptionReason"], &["Drifted"]] {
+            see(&mut seen, [claim("modified", "a", conditions)]);
+        }
+        assert_eq!((seen.claims_disrupted(), seen.nodes_gone()), (1, 0));
+    }
+
+    #[test]
+    fn an_eviction_counts_once_and_a_pod_that_is_just_ended_does_not() {
+        let mut seen = resting();
+        see(&mut seen, [pod("modified", "one", &["Ready", "DisruptionTarget"])]);
+        see(&mut seen, [pod("deleted", "one", &["Ready", "DisruptionTarget"]), pod("deleted", "two", &["Ready"])]);
+        assert_eq!((seen.evictions(), seen.ready()), (1, 0));
+        see(&mut seen, [pod("added", "three", &[]), pod("added", "four", &["Ready"])]);
+        assert_eq!((seen.evictions(), seen.ready()), (1, 1));
+    }
+
+    #[test]
+    fn what_was_there_before_the_count_began_is_not_counted() {
+        let seen = resting();
+        assert_eq!((seen.claims_made(), seen.nodes_made(), seen.evictions()), (0, 0, 0));
+        assert_eq!((seen.claims_disrupted(), seen.nodes_gone(), seen.ready()), (0, 0, 2));
+    }
 }

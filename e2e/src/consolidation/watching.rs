@@ -79,6 +79,14 @@ impl Watched {
         }
     }
 
+    /// Hears of everything that happens up to a moment. `look` is shown the cluster after every change, with the time of it.
+    pub(super) async fn until(&mut self, moment: Instant, mut look: impl FnMut(Instant, &Seen)) -> Result<()> {
+        while let Some(now) = self.next(moment).await? {
+            look(now, &self.seen);
+        }
+        Ok(())
+    }
+
     /// Waits for the next change until a moment, and says when it was seen.
     async fn next(&mut self, until: Instant) -> Result<Option<Instant>> {
         let Ok(next) = tokio::time::timeout_at(until.into(), self.changes.next()).await else { return Ok(None) };
