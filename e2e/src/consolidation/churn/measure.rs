@@ -50,11 +50,7 @@ async fn measure(which: Which, contest: &Contest) -> Result<Run> {
     let binary = kept::fingerprint(&which.binary()?)?;
     let cluster = fresh_cluster()?;
     let client = client(&cluster).await?;
-    let settings: &[(&str, &str)] = match which {
-        Which::Dovetail => &scenario::OUR_SETTINGS,
-        Which::Reference => &[],
-    };
-    let autoscaler = Autoscaler::start_with(&cluster, which, settings)?;
+    let autoscaler = Autoscaler::start(&cluster, which)?;
     let mut watched = settle(&Stage { cluster: &cluster, client: &client }).await?;
     let before = bill(watched.seen());
     let used = autoscaler.usage()?;

@@ -16,8 +16,6 @@ pub(super) const WORKLOADS: [(Kind, usize); 2] = [(WEB, 40), (WORKER, 20)];
 
 /// A minute comes to a second and a quarter, and a pool takes whole seconds only.
 pub(super) const CONSOLIDATE_AFTER: &str = "1s";
-/// What only our controller knows: a day and half a minute, the defaults.
-pub(super) const OUR_SETTINGS: [(&str, &str); 2] = [("CONSOLIDATION_PAYBACK", "30m"), ("POD_MOVE_COOLDOWN", "625ms")];
 /// The hour before the first pod is replaced.
 pub(super) const SETTLE: Duration = compressed(60 * 60);
 /// Ten minutes pass from one pod of a workload to the next, and the two take turns.
@@ -85,14 +83,6 @@ mod tests {
                 assert!(deployment.contains(&part), "{part} in {deployment}");
             }
         }
-    }
-
-    #[test]
-    fn settings_of_ours_are_the_defaults_divided_like_everything_else() {
-        let spans: Vec<Duration> =
-            OUR_SETTINGS.iter().map(|(_, span)| span.parse::<api::Duration>().unwrap().to_std()).collect();
-        assert_eq!(spans, [compressed(24 * 60 * 60), compressed(30)]);
-        assert_eq!(compressed(24 * 60 * 60), HALF_AN_HOUR);
     }
 
     #[test]
