@@ -9,6 +9,7 @@ mod ask;
 mod assuming;
 mod buffers;
 mod daemons;
+mod disturbing;
 mod leaving;
 mod machines;
 mod moved;
@@ -135,6 +136,8 @@ pub struct Store {
     assumed: Assumed,
     times: times::Times,
     moved: moved::Movements,
+    /// Pods that waited at the last look at what may leave, which imagined places for them.
+    reckoned_with: BTreeSet<PodName>,
     quiet: quiet::Quiet,
     synced: Synced,
     versions: versions::Versions,
@@ -165,6 +168,7 @@ impl Store {
             assumed: Assumed::default(),
             times: times::Times::default(),
             moved: moved::Movements::default(),
+            reckoned_with: BTreeSet::new(),
             quiet: quiet::Quiet::new(now),
             synced: Synced::new(settings.expected.clone(), now),
             versions: versions::Versions::default(),

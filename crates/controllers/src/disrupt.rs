@@ -113,8 +113,8 @@ impl Disruption {
         }
         ctx.catalogs.refresh(ctx, &self.cloud).await;
         let mut turn = Turn::wait(&self.commands).await;
-        let look = Look::take(ctx, &turn, None);
-        let (mark, began, question) = (look.mark(), Instant::now(), recorded::question(ctx, &look));
+        let (mark, look) = (Mark::take(ctx, &self.commands), Look::take(ctx, &turn, None));
+        let (began, question) = (Instant::now(), recorded::question(ctx, &look));
         let decided = think(ctx, &mut turn, look, |catalogue, scene, rules| {
             let decision = decide_with(catalogue, scene, rules);
             let begin: Vec<_> = decision.commands.iter().map(|command| begins_at(scene, command)).collect();
@@ -167,8 +167,11 @@ impl Disruption {
     fn is_settled(&self, ctx: &Ctx, seen: &Mark) -> Option<Next> {
         let last = self.last();
         let (mark, until) = last.settled.as_ref()?;
+        // Nodes that settle after what was foreseen are chosen from as soon as they are foreseen, whatever has disturbed them since.
+        let foreseen = ctx.store().next_to_settle(mark.foresaw).map(|settles_at| settles_at.minus(FORESIGHT));
+        let until = until.iter().copied().chain(foreseen).min();
         let holds = mark.still_says(seen) && until.is_none_or(|until| ctx.now() < until);
-        holds.then(|| next_look(ctx, *until))
+        holds.then(|| next_look(ctx, until))
     }
 
     /// What was decided last is still so: whoever has not heard of it hears it as soon as he may. No decision would come to

@@ -7,6 +7,7 @@ use crate::ids::{NodeName, PoolName};
 use crate::instance::InstanceType;
 use crate::labels::Labels;
 use crate::pod::DoNotDisrupt;
+use crate::pool::Pool;
 use crate::requirements::Requirements;
 use crate::resources::Resources;
 use crate::taints::Taint;
@@ -81,9 +82,10 @@ impl Tenure {
         }
     }
 
-    /// The moment from which its pool's `consolidateAfter` counts.
-    pub fn settled_since(&self) -> Option<Instant> {
-        self.last_pod_event.or(self.initialized)
+    /// When the machine has been quiet for as long as its pool asks; `None` when nobody asks or nobody knows.
+    pub fn settles_at(&self, pool: &Pool) -> Option<Instant> {
+        let quiet_since = self.last_pod_event.or(self.initialized);
+        Some(quiet_since?.plus(pool.consolidation.after?))
     }
 }
 

@@ -110,6 +110,9 @@ impl Store {
         let snapshot = self.snapshot_to_decide(decision, now);
         let (pending, ignored): (Vec<_>, Vec<_>) = self.provisionable(now).partition(|pod| pod.problems.is_empty());
         let displaced = self.displaced(now);
+        if decision == DecisionKind::Disruption {
+            self.reckoned_with = pending.iter().map(|pod| pod.name.clone()).collect();
+        }
         Batch {
             promised: self.promises(pending.iter().chain(&displaced).map(|pod| &pod.name)),
             pending,

@@ -118,7 +118,7 @@ impl Store {
     }
 
     /// The machine that a pod is to go to, by the name that it has now.
-    fn promised(&self, pod: &PodName) -> Option<&NodeName> {
+    pub(super) fn promised(&self, pod: &PodName) -> Option<&NodeName> {
         let place = self.assumed.promised(pod)?;
         let machine = self.machines.shown().get(place).or_else(|| self.machines.of_claim(place))?;
         Some(&machine.node.name)
@@ -150,6 +150,15 @@ impl Store {
         let of_claim = |claim: &NodeName| self.machines.of_claim(claim).map(|machine| machine.node.name.clone());
         let names = self.assumed.nominated(now).flat_map(|name| of_claim(name).into_iter().chain([name.clone()]));
         names.filter(|name| self.machines.shown().contains_key(name)).collect()
+    }
+
+    /// Those of them that nothing else keeps from leaving or from taking pods of others.
+    pub fn held_by_nomination(&self, now: Instant) -> BTreeSet<NodeName> {
+        let is_ready = |name: &NodeName| {
+            let machine = self.machines.shown().get(name);
+            machine.is_some_and(|machine| machine.node.is_initialized() && !self.is_restless(&machine.node))
+        };
+        self.nominated(now).into_iter().filter(is_ready).collect()
     }
 
     /// A pod is gone, and nothing holds machines for it any more. One that goes because its node leaves has somebody who comes in its

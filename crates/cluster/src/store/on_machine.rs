@@ -1,14 +1,17 @@
 //! What happens when a Node, a claim or a node's drivers change.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use api::NodeClaim;
 use k8s_openapi::api::core::v1::Node as WireNode;
 use k8s_openapi::api::storage::v1::CSINode;
 use model::ids::{NodeName, Uid};
 use model::node::{Node, Tenure};
+use model::pool::Pool;
 use model::time::Instant;
 
+use super::disturbing::{may_give, same_machines};
 use super::machines::{Machine, Shift, View};
 use super::{Store, trim};
 use crate::wake::{Change, Duty};
@@ -74,12 +77,16 @@ impl Store {
         let view = View { classes: &self.settings.classes, pools: self.pools.shown(), marks: self.assumed.marks() };
         let (shifts, oddities) = self.machines.refresh(names, view);
         change.oddities.extend(oddities);
+        let gives_something = |(before, after)| may_give(before, after, |node| self.has_settled(node, now));
+        if cause == Cause::Fact && same_machines(&shifts).into_iter().any(gives_something) {
+            self.disturb(now, change);
+        }
         for shift in shifts {
-            self.note_shift(&shift, cause, now, change);
+            self.note_shift(&shift, change);
         }
     }
 
-    fn note_shift(&mut self, shift: &Shift, cause: Cause, now: Instant, change: &mut Change) {
+    fn note_shift(&mut self, shift: &Shift, change: &mut Change) {
         let Shift { name, before, after } = shift;
         self.snapshots.touch_node(name);
         let is_leaving = |machine: &Option<Machine>| machine.as_ref().is_some_and(|machine| machine.node.is_leaving);
@@ -89,13 +96,6 @@ impl Store {
             self.leaving.remove(name);
         }
         let begins_to_leave = is_leaving(after) && !is_leaving(before);
-        let is_alike = match (before, after) {
-            (Some(before), Some(after)) => makes_no_difference(&before.node, &after.node),
-            _ => false,
-        };
-        if cause == Cause::Fact && !is_alike {
-            self.disturb(now, change);
-        }
         if begins_to_leave && self.pods.on_node(name).next().is_some() {
             // Its pods need another place.
             change.wake(Duty::Provision(self.uid_of(name)));
@@ -104,6 +104,32 @@ impl Store {
         for pool in machines.filter_map(|machine| machine.node.pool.clone()) {
             change.wake(Duty::Pool(pool));
         }
+    }
+
+    /// Whether a node that must be quiet before anybody is moved to it or from it has not been so for long enough.
+    pub(super) fn is_restless(&self, node: &Node) -> bool {
+        let pool = node.pool.as_ref().and_then(|pool| self.pools.shown().get(pool));
+        let must_settle =
+            |pool: &Arc<Pool>| !pool.is_static() && pool.consolidation.after.is_some_and(|after| !after.is_zero());
+        let has_yet_to = |tenure: &Tenure| tenure.consolidatable.is_none() && tenure.drifted.is_none();
+        node.is_initialized() && node.tenure.as_ref().is_some_and(has_yet_to) && pool.is_some_and(must_settle)
+    }
+
+    /// Whether a node has been quiet for as long as its pool asks, whatever its claim says of that.
+    fn has_settled(&self, node: &Node, now: Instant) -> bool {
+        self.settles_at(node).is_some_and(|settles_at| settles_at <= now)
+    }
+
+    fn settles_at(&self, node: &Node) -> Option<Instant> {
+        let pool = node.pool.as_ref().and_then(|pool| self.pools.shown().get(pool));
+        node.tenure.as_ref()?.settles_at(pool.filter(|pool| !pool.is_static())?)
+    }
+
+    /// When the first node after this moment will have been quiet for as long as its pool asks.
+    pub fn next_to_settle(&self, after: Instant) -> Option<Instant> {
+        let nodes = self.machines.shown().values().map(|machine| &machine.node);
+        let staying = nodes.filter(|node| node.is_initialized() && !node.is_leaving);
+        staying.filter_map(|node| self.settles_at(node)).filter(|settles_at| *settles_at > after).min()
     }
 
     fn uid_of(&self, name: &NodeName) -> Uid {
@@ -117,42 +143,6 @@ impl Store {
         let of_pool = claims.filter(|(_, claim)| claim.pool.as_deref() == Some(pool.as_str()));
         of_pool.filter(|(_, claim)| !claim.has_id).map(|(name, _)| name.clone()).collect()
     }
-}
-
-/// Whether a machine gives and takes as before, as far as moves are concerned. Until it is ready for pods it is nobody's
-/// destination, whatever is known of it.
-fn makes_no_difference(before: &Node, after: &Node) -> bool {
-    if before.is_leaving != after.is_leaving {
-        return false;
-    }
-    if !before.is_initialized() && !after.is_initialized() {
-        return true;
-    }
-    let Node {
-        name: _,
-        pool,
-        labels,
-        taints,
-        capacity,
-        allocatable,
-        attach_limits,
-        progress,
-        is_leaving: _,
-        created,
-        tenure,
-    } = before;
-    (pool, labels, taints, capacity) == (&after.pool, &after.labels, &after.taints, &after.capacity)
-        && (allocatable, attach_limits, progress) == (&after.allocatable, &after.attach_limits, &after.progress)
-        && *created == after.created
-        && match (tenure, &after.tenure) {
-            (Some(before), Some(after)) => is_as_free(before, after),
-            (before, after) => before == after,
-        }
-}
-
-/// The same but for the last time that a pod came or went, which only puts off when the machine may leave.
-fn is_as_free(before: &Tenure, after: &Tenure) -> bool {
-    *before == Tenure { last_pod_event: before.last_pod_event, ..after.clone() }
 }
 
 fn pool_of(claim: &NodeClaim) -> Option<String> {

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Pod as WirePod;
 use model::eviction::is_reschedulable;
 use model::ids::PodName;
 use model::pod::{Life, Owner, Pod, Readiness};
-use model::pool::Pool;
 use model::time::Instant;
 
+use super::disturbing::only_takes_room;
 use super::refused::is_foretold;
 use super::versions::Stamp;
 use super::{Store, surroundings};
@@ -128,7 +128,9 @@ impl Store {
         let is_known = before.is_some() || self.synced.has_listed(Kind::Pod);
         let goes_away = before.is_some() && self.goes_with_its_machine(after);
         let begins_to_go = before.is_some_and(|before| before.life == Life::Active && after.life != Life::Active);
-        let is_quiet = goes_away || only_takes_room(before, after) || (begins_to_go && self.is_on_restless(after));
+        let is_quiet = goes_away
+            || (begins_to_go && self.is_on_restless(after))
+            || only_takes_room(before, after, || self.is_where_expected(after));
         if is_known && !is_quiet {
             self.disturb(now, change);
         }
@@ -150,6 +152,12 @@ impl Store {
         }
     }
 
+    /// Whether a pod that was bound leaves no room behind that was kept for it: the last look at what may leave did not know that it
+    /// waits, or it went where it was to go.
+    fn is_where_expected(&self, pod: &Pod) -> bool {
+        !self.reckoned_with.contains(&pod.name) || self.promised(&pod.name) == pod.node.as_ref()
+    }
+
     fn goes_with_its_machine(&self, pod: &Pod) -> bool {
         pod.node.as_ref().is_some_and(|node| self.leaving.contains(node))
     }
@@ -159,15 +167,7 @@ impl Store {
     /// for that, and may be kept by this very pod.
     fn is_on_restless(&self, pod: &Pod) -> bool {
         let machine = pod.node.as_ref().and_then(|node| self.machines.shown().get(node));
-        let Some((node, tenure)) = machine.and_then(|machine| Some((&machine.node, machine.node.tenure.as_ref()?)))
-        else {
-            return false;
-        };
-        let pool = node.pool.as_ref().and_then(|pool| self.pools.shown().get(pool));
-        let must_settle =
-            |pool: &Arc<Pool>| !pool.is_static() && pool.consolidation.after.is_some_and(|after| !after.is_zero());
-        let is_restless = node.is_initialized() && tenure.consolidatable.is_none() && tenure.drifted.is_none();
-        is_restless && pod.owner != Owner::DaemonSet && pool.is_some_and(must_settle)
+        pod.owner != Owner::DaemonSet && machine.is_some_and(|machine| self.is_restless(&machine.node))
     }
 
     fn note_milestones(&mut self, before: &Pod, after: &Pod, moments: Moments, now: Instant, change: &mut Change) {
@@ -189,20 +189,6 @@ impl Store {
             reach(Step::Started, moments.ready);
             // Nothing is measured after this.
             self.times.forget(&after.name);
-        }
-    }
-}
-
-/// Whether a change of a pod makes no move possible that was not before it.
-fn only_takes_room(before: Option<&Pod>, after: &Pod) -> bool {
-    match before {
-        // One that begins to wait wants a place, and the provisioner finds it one.
-        None => after.node.is_none(),
-        // Where the scheduler makes room for it, it will take that.
-        Some(before) if after.node.is_none() => !is_provisionable(before) || after.is_nominated,
-        // What its becoming ready allows, the budgets that count it say.
-        Some(before) => {
-            after.is_ready == Readiness::Ready && *before == Pod { is_ready: before.is_ready, ..after.clone() }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the store promises, by what goes wrong in clusters: late facts, lost facts, facts twice, names used again.
 
 mod assumed;
+mod disturbing;
 mod machines;
 mod moved;
 mod pods;

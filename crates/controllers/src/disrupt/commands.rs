@@ -104,8 +104,10 @@ impl Commands {
     }
 
     pub(super) fn replace(&self, number: Number, what: Disruption) {
-        if let Some(command) = self.change().all.get_mut(&number) {
+        let mut book = self.book();
+        if let Some(command) = book.all.get_mut(&number).filter(|command| *command.what != what) {
             command.what = Arc::new(what);
+            book.version += 1;
         }
     }
 
@@ -174,7 +176,7 @@ impl Commands {
     }
 
     pub(super) fn succeeded(&self, pools: &BTreeSet<PoolName>) {
-        self.change().rests.retain(|pool, _| !pools.contains(pool));
+        self.keep_rests_of(|pool| !pools.contains(pool));
     }
 
     /// A number that is the same as before only if nothing has changed here.

@@ -44,7 +44,6 @@ pub(super) struct Look {
     pub(super) under_way: Vec<Arc<Disruption>>,
     pub(super) paused: BTreeMap<PoolName, Instant>,
     pub(super) static_pools: BTreeMap<PoolName, StaticCount>,
-    pub(super) versions: Versions,
 }
 
 /// Numbers that change with what a look sees.
@@ -61,8 +60,11 @@ pub(super) struct Versions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     versions: Versions,
-    nominated: BTreeSet<NodeName>,
+    /// Nodes that nothing but pods which are about to come keeps from leaving, or from taking others.
+    held: BTreeSet<NodeName>,
     paused: BTreeMap<PoolName, Instant>,
+    /// Nodes that settle by then were looked at.
+    pub(super) foresaw: Instant,
 }
 
 impl Look {
@@ -73,17 +75,16 @@ impl Look {
             let store = ctx.store();
             commands.keep_rests_of(|pool| store.node_pool(pool).is_some());
         }
-        let (now, version) = (ctx.now(), commands.version());
+        let now = ctx.now();
         let (under_way, paused) = (commands.others(asking), commands.resting(now));
         let mut store = ctx.store();
         let decision = if asking.is_some() { DecisionKind::SecondLook } else { DecisionKind::Disruption };
         let batch = store.batch_for(decision, now);
-        let nominated = store.nominated(now);
-        let (static_pools, versions) = (static_pools(&store), Versions::of(&mut store, now, version));
+        let (nominated, static_pools) = (store.nominated(now), static_pools(&store));
         let moved = store.moved_pods(now, ctx.settings.pod_move_cooldown, ctx.settings.consolidation_payback);
         // Whoever looks a second time judges what is so by now.
         let foresight = if asking.is_some() { Duration::ZERO } else { FORESIGHT };
-        Self { batch, foresight, nominated, moved, under_way, paused, static_pools, versions }
+        Self { batch, foresight, nominated, moved, under_way, paused, static_pools }
     }
 
     pub(super) fn scene(&self) -> Scene<'_> {
@@ -99,22 +100,19 @@ impl Look {
             static_pools: self.static_pools.clone(),
         }
     }
-
-    pub(super) fn mark(&self) -> Mark {
-        let Self { versions, nominated, paused, .. } = self;
-        Mark { versions: *versions, nominated: nominated.clone(), paused: paused.clone() }
-    }
 }
 
 impl Mark {
-    /// What a look at this moment would have, without taking it: a cluster in which nothing happens costs next to nothing.
+    /// What a look at this moment would see, without taking it: a cluster in which nothing happens costs next to nothing. Whoever looks
+    /// takes it first, so that what happens in between is looked at again.
     pub(super) fn take(ctx: &Ctx, commands: &Commands) -> Self {
         // What has run out changes what a look would show.
         ctx.tell(|store, now| store.expire(now));
         let now = ctx.now();
         let (version, paused) = (commands.version(), commands.resting(now));
         let mut store = ctx.store();
-        Self { versions: Versions::of(&mut store, now, version), nominated: store.nominated(now), paused }
+        let versions = Versions::of(&mut store, now, version);
+        Self { versions, held: store.held_by_nomination(now), paused, foresaw: now.plus(FORESIGHT) }
     }
 
     /// Whether a look would now find as little as the one that left this mark. Pods that come and nodes that are named for
@@ -123,7 +121,7 @@ impl Mark {
         let is_quiet = self.versions.generation == now.versions.generation || self.versions.quiet == now.versions.quiet;
         is_quiet
             && self.versions.commands == now.versions.commands
-            && self.nominated.is_subset(&now.nominated)
+            && self.held.is_subset(&now.held)
             && self.paused == now.paused
     }
 }

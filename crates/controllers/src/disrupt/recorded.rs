@@ -13,7 +13,7 @@ use model::disruption::{Disruption, Moved};
 use model::ids::NodeName;
 
 use super::commands::Command;
-use super::look::{Look, Versions, rules};
+use super::look::{Look, rules};
 use crate::controller::TickId;
 use crate::ctx::Ctx;
 
@@ -83,7 +83,6 @@ fn read_look(batch: &Batch, question: &DisruptionQuestion) -> Look {
         under_way: question.under_way.iter().map(|command| Arc::new(read_command(command))).collect(),
         paused: paused.collect(),
         static_pools: pools.collect::<BTreeMap<_, _>>(),
-        versions: Versions::default(),
     }
 }
 

@@ -15,7 +15,6 @@ use model::price::Price;
 use model::snapshot::Snapshot;
 
 use super::Scene;
-use super::settling::settles_at;
 
 /// A node that may leave.
 #[derive(Clone, Debug)]
@@ -267,7 +266,7 @@ fn not_consolidatable(scene: &Scene<'_>, candidate: &Candidate<'_>) -> Option<St
         return None;
     }
     candidate.pool.consolidation.after?;
-    let until = settles_at(candidate.tenure, candidate.pool).filter(|until| *until > scene.snapshot.now);
+    let until = candidate.tenure.settles_at(candidate.pool).filter(|until| *until > scene.snapshot.now);
     let is_soon = until.is_some_and(|until| until <= scene.settled_by);
     (!is_soon).then_some(Stay::NotConsolidatable { until })
 }

@@ -9,8 +9,7 @@
 use std::time::Duration;
 
 use model::disruption::Disruption;
-use model::node::{Node, Tenure};
-use model::pool::Pool;
+use model::node::Node;
 use model::snapshot::Snapshot;
 use model::time::Instant;
 
@@ -23,16 +22,11 @@ const DUE: Duration = Duration::from_secs(5);
 /// Who settles so much later than the others still belongs to their wave.
 const WAVE: Duration = Duration::from_secs(10);
 
-/// When a machine has been quiet for as long as its pool asks; `None` when nobody asks or nobody knows.
-pub(super) fn settles_at(tenure: &Tenure, pool: &Pool) -> Option<Instant> {
-    Some(tenure.settled_since()?.plus(pool.consolidation.after?))
-}
-
 /// The same for a Node, if pods that come and go there are of any concern.
 pub(super) fn node_settles_at(snapshot: &Snapshot, node: &Node) -> Option<Instant> {
     let pool = snapshot.pools.get(node.pool.as_ref()?).filter(|pool| !pool.is_static())?;
     let tenure = node.tenure.as_ref().filter(|_| node.is_initialized())?;
-    settles_at(tenure, pool)
+    tenure.settles_at(pool)
 }
 
 /// When the last of the nodes that a command empties or fills has settled, if that is still to come.
@@ -52,7 +46,7 @@ pub(super) fn is_foreseen(candidate: &Candidate<'_>) -> bool {
 pub(super) fn held_until(scene: &Scene<'_>, candidates: &[Candidate<'_>]) -> Option<Instant> {
     let (now, foreseen) = (scene.snapshot.now, scene.settled_by);
     let waiting = candidates.iter().filter(|candidate| is_foreseen(candidate));
-    let first = waiting.filter_map(|candidate| settles_at(candidate.tenure, candidate.pool)).min()?;
+    let first = waiting.filter_map(|candidate| candidate.tenure.settles_at(candidate.pool)).min()?;
     if first <= now.plus(DUE) {
         return None;
     }

@@ -305,16 +305,19 @@ async fn whatever_keeps_a_node_by_rule_is_told_in_the_words_of_the_rule() {
     assert_eq!((stage.known_claims().len(), stage.told("Unconsolidatable").await), (1, vec![]));
 }
 
+/// How often it was decided which nodes leave.
+fn decisions(stage: &Stage) -> Option<u64> {
+    let text = stage.world.ctx.metrics.encode();
+    let line = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count{reason=\"empty\"";
+    text.lines().find(|found| found.starts_with(line)).and_then(|line| line.rsplit(' ').next()?.parse().ok())
+}
+
 // 02/BU13
 // Spec 02, flaw 5: what was all that kept a node is noticed when it goes.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_decided_again_until_something_changes() {
     let stage = consolidatable(&["a"], json!({"budgets": [{"nodes": "0"}]})).await;
-    let decided = || {
-        let text = stage.world.ctx.metrics.encode();
-        let line = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count{reason=\"empty\"";
-        text.lines().find(|found| found.starts_with(line)).and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
-    };
+    let decided = || decisions(&stage);
     run(&stage, Duration::from_secs(60)).await;
     let before = decided().unwrap();
     assert!(before <= 2, "{before} decisions in an idle minute");
@@ -337,6 +340,25 @@ async fn nothing_is_decided_again_until_something_changes() {
     stage.world.sync();
     run(&stage, Duration::from_secs(20)).await;
     assert!(stage.is_deleted("a"), "the budget was all that kept it");
+}
+
+// Decision 0080: the pod alone makes no move possible, but the node will have settled some time.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_a_pod_came_to_is_foreseen_to_settle_again() {
+    let kept = json!({"consolidateAfter": "100s", "budgets": [{"nodes": "0"}]});
+    let stage = consolidatable(&["a"], kept).await;
+    run_while(&stage, Duration::from_secs(200), async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let before = decisions(&stage);
+        let event = json!({"status": {"lastPodEventTime": stage.world.ctx.timestamp().to_string()}});
+        stage.world.put(merged(stage.claim("a").unwrap(), event));
+        stage.world.sync();
+        tokio::time::sleep(Duration::from_secs(75)).await;
+        assert_eq!(decisions(&stage), before, "it rests");
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        assert!(decisions(&stage) > before, "it settles in twenty seconds");
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
