@@ -163,7 +163,8 @@ impl Machines {
         let Some(name) = node::name_of(id) else {
             return Err(ProviderError::invalid(doing(), "it is not a machine of the simulated cloud"));
         };
-        if self.delete_node(name).await? {
+        // Its Node was deleted already, and whoever holds it has been told that the machine is gone.
+        if locked(&self.terminated).contains(name) || self.delete_node(name).await? {
             return Ok(Termination::Gone);
         }
         let _gate = self.gate.lock().await;
