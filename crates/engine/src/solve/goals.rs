@@ -1,5 +1,6 @@
 //! Which machine a claim is filled for, and how far.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -70,6 +71,8 @@ pub(crate) struct Values {
     known: BTreeMap<(OutlookId, usize), Value>,
     /// What is asked for all in all. Where many questions share what was found out, it must not depend on who asked first.
     pub(super) typical: Option<Rc<Vec<Vec<i64>>>>,
+    /// What resources are worth to everybody who asks for so much together.
+    pub(super) overall: RefCell<Option<(Vec<i64>, Worth)>>,
 }
 
 /// What resources are worth to pods that ask the same of labels, where the same is on sale.

@@ -388,7 +388,11 @@ fn may_move(greedy: &Greedy<'_, '_>, number: usize) -> bool {
 
 /// What resources are worth where so much is asked for, at the prices of everything on sale.
 pub(super) fn worth(greedy: &Greedy<'_, '_>, demand: &[i64]) -> Worth {
-    with_menu(greedy, demand, greedy.world.node_fee, |least, bundles| Worth::new(demand, least, bundles))
+    let mut overall = greedy.values.overall.borrow_mut();
+    let known = overall.take().filter(|(asked, _)| asked == demand);
+    let find = || with_menu(greedy, demand, greedy.world.node_fee, |least, bundles| Worth::new(demand, least, bundles));
+    let (_, found) = overall.insert(known.unwrap_or_else(|| (demand.to_vec(), find())));
+    found.clone()
 }
 
 /// Prices per resource at which nothing on sale is a bargain: whatever is bought for pods, it costs no less than this.
