@@ -60,7 +60,7 @@ use crate::wake::{Change, Duty};
 
 use versions::Stamp;
 
-pub use ask::{Batch, PoolClaims, PoolCounts, PoolUsage, Usage};
+pub use ask::{Batch, PoolClaims, PoolCounts, PoolUsage, Revision, Usage};
 pub use buffers::Template;
 pub use machines::Machine;
 pub use pools::NodeClass;

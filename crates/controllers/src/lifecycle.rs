@@ -22,7 +22,7 @@ mod tests;
 use std::time::Duration;
 
 use cluster::{Duty, Store};
-use engine::lifecycle::{Overdue, Patience, Step, Waiting, limit, next_step};
+use engine::lifecycle::{Overdue, Patience, Step, Waiting, expiry, limit, next_step};
 use model::claim::Machine;
 use model::ids::NodeName;
 use model::time::Instant;
@@ -96,6 +96,12 @@ impl Controller for Lifecycle {
 
 impl Lifecycle {
     async fn look(&self, ctx: &Ctx, name: &NodeName) -> Result<Next, ControllerError> {
+        // Most looks are at settled claims to which nothing has happened since.
+        let revision = ctx.store().revision_of_claim(name);
+        let rest = revision.and_then(|revision| self.memory.rests(name, &revision, ctx.now()));
+        if let Some(next) = rest {
+            return Ok(next);
+        }
         let Some(mut desk) = Desk::open(ctx, name) else {
             self.memory.forget(name);
             return Ok(Next::OnChange);
@@ -115,6 +121,9 @@ impl Lifecycle {
             let patience =
                 Patience { initialization: self.setbacks.time_for(ctx, &desk.claim, &life), ..patience(ctx) };
             let step = next_step(&life, patience, now);
+            if matches!(step, Step::Settled { .. }) {
+                self.memory.note_settled(desk, expiry(&life));
+            }
             tracing::trace!(claim = %desk.name(), ?step, "next step");
             match self.take(ctx, desk, step, now).await? {
                 Done::Onward => {}
@@ -165,6 +174,15 @@ fn at(until: Option<Instant>, now: Instant) -> Next {
 }
 
 impl Memory {
+    /// There is nothing to do until then. A shape that was found to be as promised is not compared again while nothing has changed; one
+    /// that was not is told of again.
+    fn note_settled(&self, desk: &Desk, until: Option<Instant>) {
+        let is_fine = desk.is_as_stored() && desk.says(consistency::CONSISTENT);
+        if let Some(revision) = desk.revision.clone().filter(|_| is_fine) {
+            self.note_rest(&desk.claim, revision, until);
+        }
+    }
+
     /// What the engine decides on: the wire, and what only we remember.
     fn view(&self, desk: &Desk) -> model::claim::ClaimLife {
         let mut life = desk.life();

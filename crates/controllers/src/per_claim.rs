@@ -31,6 +31,11 @@ impl<T: Default> PerClaim<T> {
         entry.map(|entry| of(&entry.value)).unwrap_or_default()
     }
 
+    /// What is remembered under a name, whoever bears it now.
+    pub(crate) fn read_named<R>(&self, claim: &NodeName, of: impl FnOnce(&T) -> Option<R>) -> Option<R> {
+        self.lock().get(claim.as_str()).and_then(|entry| of(&entry.value))
+    }
+
     pub(crate) fn write<R>(&self, claim: &NodeClaim, change: impl FnOnce(&mut T) -> R) -> R {
         let mut entries = self.lock();
         let new = || Entry { uid: claim.uid(), value: T::default() };

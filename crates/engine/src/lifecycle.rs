@@ -129,7 +129,7 @@ pub fn next_step(life: &ClaimLife, patience: Patience, now: Instant) -> Step {
     if let Some(deleted) = life.deleted {
         return next_ending_step(life, deleted);
     }
-    let expiry = life.expire_after.and_then(|age| life.created.checked_plus(age));
+    let expiry = expiry(life);
     if !life.is_held {
         return Step::Adopt;
     }
@@ -157,6 +157,11 @@ pub fn next_step(life: &ClaimLife, patience: Patience, now: Instant) -> Step {
         (Some(check), [node]) if now >= check => Step::Check { node: node.name.clone() },
         (check, _) => Step::Settled { until: soonest(check) },
     }
+}
+
+/// When a claim is as old as it may be.
+pub fn expiry(life: &ClaimLife) -> Option<Instant> {
+    life.expire_after.and_then(|age| life.created.checked_plus(age))
 }
 
 /// Until when a claim has time for what comes next; nothing once its node has registered.

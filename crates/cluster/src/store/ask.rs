@@ -1,6 +1,7 @@
 //! What duties ask of the store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use super::refused::Refused;
 use super::{Attachment, Machine, NodeClass, PodTimes, Store, Wires};
 use crate::lower::eligible::{is_provisionable, is_unjudged};
 use crate::lower::facts::PodFacts;
-use crate::object::Kind;
+use crate::object::{Key, Kind};
 
 /// Pods that need a place, and the world that they need it in.
 #[derive(Clone, Debug)]
@@ -51,6 +52,10 @@ impl Batch {
         self.pods().next().is_none()
     }
 }
+
+/// The versions of a claim and its Nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision(Vec<u64>);
 
 /// What the pods of a node ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -232,6 +237,17 @@ impl Store {
     /// A claim of ours as it came.
     pub fn claim(&self, name: &NodeName) -> Option<Arc<NodeClaim>> {
         self.machines.claim(name)
+    }
+
+    /// Tells states of a claim and its Nodes apart, and reads none of them for it. `None` when there is no such claim of ours, or no telling.
+    pub fn revision_of_claim(&self, name: &NodeName) -> Option<Revision> {
+        let id = self.machines.claims().brief(name)?.id.as_deref();
+        let nodes = id.into_iter().flat_map(|id| self.nodes_with_id(id)).map(|node| (Kind::Node, node));
+        let version = |(kind, name): (Kind, &NodeName)| {
+            let key = Key { kind, namespace: "".into(), name: name.as_str().into() };
+            self.versions.held(&key).flatten()
+        };
+        Some(Revision(iter::once((Kind::NodeClaim, name)).chain(nodes).map(version).collect::<Option<_>>()?))
     }
 
     pub fn claims(&self) -> &Wires<NodeClaim> {

@@ -109,8 +109,7 @@ impl Machines {
     /// The machine that a claim is, under whatever name.
     pub(super) fn of_claim(&self, name: &NodeName) -> Option<&Machine> {
         let is_it = |machine: &&Machine| machine.claim.as_ref() == Some(name);
-        let claim = self.claims.get(name);
-        let id = claim.as_ref().and_then(|claim| claim.provider_id());
+        let id = self.claims.brief(name).and_then(|claim| claim.id.as_deref());
         let node = id.into_iter().flat_map(|id| self.nodes_with_id(id)).find_map(|node| self.shown.get(node));
         node.filter(is_it)
             .or_else(|| self.shown.get(name).filter(is_it))

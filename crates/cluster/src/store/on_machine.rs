@@ -141,7 +141,7 @@ impl Store {
     pub(super) fn unlaunched_of(&self, pool: &model::ids::PoolName) -> BTreeSet<NodeName> {
         let claims = self.machines.claims().briefs();
         let of_pool = claims.filter(|(_, claim)| claim.pool.as_deref() == Some(pool.as_str()));
-        of_pool.filter(|(_, claim)| !claim.has_id).map(|(name, _)| name.clone()).collect()
+        of_pool.filter(|(_, claim)| claim.id.is_none()).map(|(name, _)| name.clone()).collect()
     }
 }
 

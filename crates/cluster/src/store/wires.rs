@@ -59,8 +59,8 @@ pub(super) struct Brief {
     pub(super) pool: Option<Arc<str>>,
     pub(super) born: Option<Timestamp>,
     pub(super) is_ending: bool,
-    /// Whether it says which machine it is.
-    pub(super) has_id: bool,
+    /// Which machine it is, if it says so.
+    pub(super) id: Option<Arc<str>>,
     is_told_to_leave: bool,
 }
 
@@ -203,7 +203,7 @@ impl<T: Wire> Wires<T> {
             pool: pool.map(|pool| self.words.share(pool.as_str().into())),
             born: metadata.creation_timestamp.as_ref().map(|time| time.0),
             is_ending: metadata.deletion_timestamp.is_some(),
-            has_id: wire.provider_id().is_some(),
+            id: wire.provider_id().map(Into::into),
             is_told_to_leave: wire.is_told_to_leave(),
         }
     }
@@ -347,7 +347,7 @@ mod tests {
         wires.insert(&name(0), claim(0, 1));
         let brief = wires.brief(&name(0)).unwrap();
         assert_eq!(brief.pool.as_deref(), Some("general"));
-        assert!(brief.has_id && !brief.is_ending && brief.born.is_some());
+        assert!(brief.id.is_some() && !brief.is_ending && brief.born.is_some());
         wires.insert(
             &name(0),
             serde_json::from_value(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
@@ -355,7 +355,7 @@ mod tests {
             "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim"}))
             .unwrap(),
         );
-        let expected = Brief { pool: None, born: None, is_ending: true, has_id: false, is_told_to_leave: false };
+        let expected = Brief { pool: None, born: None, is_ending: true, id: None, is_told_to_leave: false };
         assert_eq!(wires.brief(&name(0)), Some(&expected));
         assert_eq!(wires.briefs().count(), 1);
     }

@@ -9,10 +9,10 @@ use super::memory::Memory;
 use crate::ctx::Ctx;
 use crate::events;
 
-const CONSISTENT: &str = "ConsistentStateFound";
+pub(super) const CONSISTENT: &str = "ConsistentStateFound";
 
 pub(super) fn check(ctx: &Ctx, desk: &mut Desk, memory: &Memory) -> Done {
-    memory.note_check(&desk.claim, ctx.now());
+    memory.note_check(&desk.claim, desk.revision.clone(), ctx.now());
     let issues: Vec<String> = shortfalls(&desk.life()).iter().map(|short| text(desk, short)).collect();
     if issues.is_empty() {
         if !desk.says(CONSISTENT) {

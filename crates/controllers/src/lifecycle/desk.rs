@@ -6,6 +6,7 @@ use api::NodeClaim;
 use api::conditions::{Condition, ConditionStatus, ConditionTypes, Conditions, READY};
 use api::labels::TERMINATION_FINALIZER;
 use cluster::lower::claim;
+use cluster::store::Revision;
 use engine::lifecycle::Said;
 use k8s_openapi::api::core::v1::Node;
 use model::alike::Common;
@@ -22,6 +23,8 @@ pub(super) const INITIALIZED: &str = "Initialized";
 
 pub(super) struct Desk {
     name: NodeName,
+    /// Of what was found in the store.
+    pub(super) revision: Option<Revision>,
     stored: Arc<NodeClaim>,
     /// The same as long as nobody changes it: most looks end without a change.
     pub(super) claim: Common<NodeClaim>,
@@ -61,8 +64,8 @@ impl Desk {
         let id = stored.status.as_ref().and_then(|status| status.provider_id.as_deref()).unwrap_or_default();
         let nodes = store.nodes_with_id(id).filter_map(|name| store.node(name)).map(Sheet::of).collect();
         let claim = stored.clone().into();
-        let (announcements, is_abandoned) = (Vec::new(), false);
-        Some(Self { name: name.clone(), claim, stored, nodes, announcements, is_abandoned })
+        let (revision, announcements) = (store.revision_of_claim(name), Vec::new());
+        Some(Self { name: name.clone(), revision, claim, stored, nodes, announcements, is_abandoned: false })
     }
 
     /// Tells logs, metrics and whoever else wants to know, once it is written.
@@ -85,10 +88,14 @@ impl Desk {
         claim::life(&self.claim, self.nodes.iter().map(|sheet| &*sheet.wanted)).value
     }
 
-    /// The claim as it is written; nothing once it was given up.
+    /// The claim as it is written, whatever its Nodes say; nothing once it was given up.
     pub(super) fn stored_life(&self) -> Option<ClaimLife> {
-        let nodes = self.nodes.iter().map(|sheet| &*sheet.stored);
-        (!self.is_abandoned).then(|| claim::life(&self.stored, nodes).value)
+        (!self.is_abandoned).then(|| claim::life(&self.stored, []).value)
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_as_stored(&self) -> bool {
+        self.claim.is(&self.stored) && self.nodes.iter().all(|sheet| sheet.wanted.is(&sheet.stored))
     }
 
     pub(super) fn provider_id(&self) -> Option<&str> {

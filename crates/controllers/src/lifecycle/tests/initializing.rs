@@ -102,6 +102,33 @@ async fn a_node_half_as_large_as_promised_is_reported_with_the_numbers() {
     stage.says("a", "ConsistentStateFound", ["False", "ConsistencyCheckFailed", text]);
     assert_eq!(stage.told("FailedConsistencyCheck").await, [text]);
     stage.says("a", "Ready", ["True", "Ready", ""]);
+    for times in [2, 3] {
+        pass(Duration::from_secs(600)).await;
+        stage.tick("a").await;
+        assert_eq!(stage.told("FailedConsistencyCheck").await, vec![text; times], "as long as it is so");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_found_to_be_as_promised_is_compared_again_only_after_a_change() {
+    let ten_minutes = Duration::from_secs(600);
+    for (expire_after, rests) in [("Never", Next::OnChange), ("1h", Next::After(5 * ten_minutes))] {
+        let stage = Stage::initialized(json!({"spec": {"expireAfter": expire_after}})).await;
+        assert_eq!(stage.tick("a").await, Next::After(ten_minutes));
+        pass(ten_minutes).await;
+        assert_eq!(
+            stage.tick("a").await,
+            Next::After(ten_minutes),
+            "what was written after the first look is looked at"
+        );
+        assert_eq!(stage.tick("a").await, rests);
+        stage.change_node(json!({"metadata": {"annotations": {"noise": "1"}}}));
+        assert_eq!(stage.tick("a").await, Next::After(ten_minutes));
+        pass(ten_minutes).await;
+        stage.tick("a").await;
+        stage.change_claim("a", json!({"metadata": {"annotations": {"noise": "1"}}}));
+        assert_eq!(stage.tick("a").await, Next::After(ten_minutes));
+    }
 }
 
 // 02/NC8
