@@ -115,8 +115,8 @@ impl Disruption {
         let mut turn = Turn::wait(&self.commands).await;
         let (mark, look) = (Mark::take(ctx, &self.commands), Look::take(ctx, &turn, None));
         let (began, question) = (Instant::now(), recorded::question(ctx, &look));
-        let decided = think(ctx, &mut turn, look, |catalogue, scene, rules| {
-            let decision = decide_with(catalogue, scene, rules);
+        let decided = think(ctx, &mut turn, look, |memory, scene, rules| {
+            let decision = decide_with(memory, scene, rules);
             let begin: Vec<_> = decision.commands.iter().map(|command| begins_at(scene, command)).collect();
             (decision, begin)
         });

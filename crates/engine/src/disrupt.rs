@@ -15,6 +15,7 @@ mod consolidate;
 mod deliberate;
 mod drift;
 mod emptiness;
+mod ground;
 mod imagine;
 mod replace;
 mod score;
@@ -24,7 +25,6 @@ mod validate;
 mod worth;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::disruption::{Disruption, Method, Moved, PoolScore, Stay, Staying};
@@ -33,12 +33,11 @@ use model::pod::Pod;
 use model::snapshot::Snapshot;
 use model::time::Instant;
 
-use crate::solve::Catalogue;
-
 pub use advance::{Advance, Failure, Flight, Replacement, advance, back_off, time_limit};
 pub use budgets::{Allowance, allowances};
 pub use candidates::{Candidate, Candidates, candidates};
 use deliberate::Deliberation;
+pub use ground::Memory;
 pub use settling::begins_at;
 pub use validate::{still_holds, still_holds_with};
 
@@ -118,7 +117,7 @@ pub struct Decision {
     pub effort: Effort,
 }
 
-/// How much work a decision was.
+/// How much work a decision was, or would have been had nothing been remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effort {
     /// Questions of the kind "what if these nodes left?".
@@ -175,16 +174,16 @@ impl Rejection {
 
 /// What is to be done now. Equal scenes give equal decisions, whatever the number of threads.
 pub fn decide(scene: &Scene<'_>, rules: &Rules) -> Decision {
-    decide_with(&Arc::new(Catalogue::of(scene.snapshot)), scene, rules)
+    decide_with(&mut Memory::default(), scene, rules)
 }
 
-/// The same with a catalogue that was kept. One that no longer fits costs time, not truth.
-pub fn decide_with(catalogue: &Arc<Catalogue>, scene: &Scene<'_>, rules: &Rules) -> Decision {
-    let mut deliberation = Deliberation::new(scene, rules, catalogue);
+/// The same with what was kept of earlier decisions, which saves time and changes nothing else.
+pub fn decide_with(memory: &mut Memory, scene: &Scene<'_>, rules: &Rules) -> Decision {
+    let mut deliberation = Deliberation::new(scene, rules, &memory.catalogue(scene.snapshot));
     // Each method sees the world as the ones before it leave it. The order is that of `Method::ALL`.
     emptiness::remove_empty(&mut deliberation);
     drift::replace_static(&mut deliberation);
     drift::replace_drifted(&mut deliberation);
-    consolidate::consolidate(&mut deliberation);
+    consolidate::consolidate(&mut deliberation, memory);
     deliberation.decision()
 }

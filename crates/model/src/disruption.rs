@@ -53,10 +53,18 @@ impl Moved {
     }
 
     /// How many times dearer than the first its next move is. What must pay for itself within this time has as long only as the
-    /// last move has lasted: nobody knows better how long the next one will. Decision 0077.
+    /// last move has lasted: nobody knows better how long the next one will. Rounded up to a power of two, so that it changes a few
+    /// times only. Decisions 0077 and 0081.
     pub fn dearer(self, now: Instant, within: Duration) -> i64 {
         let lasted = now.since(self.when).as_secs().max(1);
-        i64::try_from(within.as_secs() / lasted).unwrap_or(i64::MAX).max(1)
+        let times = (within.as_secs() / lasted).max(1);
+        times.checked_next_power_of_two().and_then(|times| i64::try_from(times).ok()).unwrap_or(i64::MAX)
+    }
+
+    /// When its next move is half as dear, if it is dearer than the first now.
+    pub fn half_as_dear_at(self, now: Instant, within: Duration) -> Option<Instant> {
+        let half = u64::try_from(self.dearer(now, within) / 2).ok().filter(|half| *half > 0)?;
+        Some(self.when.plus(Duration::from_secs(within.as_secs() / (half + 1) + 1)))
     }
 }
 

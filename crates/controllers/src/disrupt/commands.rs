@@ -12,8 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::disrupt::back_off;
-use engine::solve::Catalogue;
+use engine::disrupt::{Memory, back_off};
 use model::disruption::Disruption;
 use model::ids::{NodeName, PoolName};
 use model::time::Instant;
@@ -62,9 +61,9 @@ pub(super) struct Expected {
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     book: Mutex<Book>,
-    /// Held while somebody computes, so that disruption never takes more than one turn of those that there are. Inside is what
-    /// was on sale then, in the engine's numbers.
-    pub(super) thinking: tokio::sync::Mutex<Option<Arc<Catalogue>>>,
+    /// Held while somebody computes, so that disruption never takes more than one turn of those that there are. Inside is what the
+    /// engine remembers.
+    pub(super) thinking: tokio::sync::Mutex<Memory>,
 }
 
 #[derive(Debug, Default)]

@@ -7,8 +7,7 @@ use std::time::Duration;
 use cluster::Store;
 use cluster::record::DecisionKind;
 use cluster::store::{Batch, PoolCounts};
-use engine::disrupt::{Rules, Scene, StaticCount};
-use engine::solve::Catalogue;
+use engine::disrupt::{Memory, Rules, Scene, StaticCount};
 use model::disruption::{Disruption, Moved};
 use model::ids::{NodeName, PodName, PoolName};
 use model::time::Instant;
@@ -24,13 +23,12 @@ use crate::error::{ControllerError, Doing};
 /// world that is gone.
 pub(super) struct Turn<'c> {
     commands: &'c Commands,
-    /// What was on sale at the last look.
-    kept: MutexGuard<'c, Option<Arc<Catalogue>>>,
+    memory: MutexGuard<'c, Memory>,
 }
 
 impl<'c> Turn<'c> {
     pub(super) async fn wait(commands: &'c Commands) -> Self {
-        Self { commands, kept: commands.thinking.lock().await }
+        Self { commands, memory: commands.thinking.lock().await }
     }
 }
 
@@ -156,15 +154,11 @@ pub(super) async fn think<T: Send + 'static>(
     ctx: &Ctx,
     turn: &mut Turn<'_>,
     look: Look,
-    question: impl FnOnce(&Arc<Catalogue>, &Scene<'_>, &Rules) -> T + Send + 'static,
+    question: impl FnOnce(&mut Memory, &Scene<'_>, &Rules) -> T + Send + 'static,
 ) -> Result<T, ControllerError> {
-    let (rules, cancel, last) = (rules(ctx), Cancel::default(), turn.kept.take());
-    let answer = ctx.compute.run(&cancel, move |_| {
-        let last = last.filter(|last| last.is_of(&look.batch.snapshot));
-        let catalogue = last.unwrap_or_else(|| Arc::new(Catalogue::of(&look.batch.snapshot)));
-        (question(&catalogue, &look.scene(), &rules), catalogue)
-    });
-    let (answer, catalogue) = answer.await.doing("deciding which nodes leave")?;
-    *turn.kept = Some(catalogue);
+    let (rules, cancel, mut memory) = (rules(ctx), Cancel::default(), std::mem::take(&mut *turn.memory));
+    let answer = ctx.compute.run(&cancel, move |_| (question(&mut memory, &look.scene(), &rules), memory));
+    let (answer, memory) = answer.await.doing("deciding which nodes leave")?;
+    *turn.memory = memory;
     Ok(answer)
 }

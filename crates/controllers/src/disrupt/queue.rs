@@ -36,9 +36,8 @@ impl CommandQueue {
             let look = Look::take(ctx, &turn, Some(number));
             let what = command.what.clone();
             let question = recorded::question(ctx, &look);
-            let validity = think(ctx, &mut turn, look, move |catalogue, scene, rules| {
-                still_holds_with(catalogue, scene, rules, &what)
-            });
+            let validity =
+                think(ctx, &mut turn, look, move |memory, scene, rules| still_holds_with(memory, scene, rules, &what));
             let validity = validity.await?;
             recorded::note_second_look(ctx, &command, question, &validity);
             drop(turn);

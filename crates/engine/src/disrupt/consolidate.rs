@@ -13,12 +13,13 @@ use model::pod::Pod;
 use model::price::Price;
 
 use super::candidates::Candidate;
-use super::deliberate::{Deliberation, leaver, movable};
+use super::deliberate::{Deliberation, leaver};
 use super::drift::paused;
+use super::ground::{Company, Ground, Memory, Source};
 use super::imagine::Taking;
 use super::replace::{self, Leaving};
 use super::score::scores;
-use super::search::{Alone, Company, Deletions, Ground, Group, Source, minds_others, search, search_deletions};
+use super::search::{Alone, Deletions, Group, minds_others, search_deletions};
 use super::settling::{held_until, is_foreseen};
 use super::worth::{cost_pico, least_saving, pays_back_after};
 
@@ -32,7 +33,7 @@ const MOST_PLANS: usize = 4 * MOST_GROUPS;
 /// From so many nodes on a second thread, which lowers the world once more for itself, is worth that.
 const ENOUGH_FOR_THREADS: usize = 64;
 
-pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
+pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>, memory: &mut Memory) {
     // Both kinds choose from the same nodes.
     let found = deliberation.candidates(Method::MultiConsolidation);
     let mut sources = sources(deliberation, found);
@@ -48,36 +49,21 @@ pub(super) fn consolidate(deliberation: &mut Deliberation<'_, '_>) {
     }
     deliberation.weigh(sources.iter().map(|candidate| candidate.node.name.clone()));
     let asked: Vec<Source> = sources.iter().map(|candidate| source(deliberation, candidate)).collect();
-    let allowed = allowed(deliberation, &sources);
-    let imagined = &deliberation.imagined;
-    let names: BTreeSet<&NodeName> = sources.iter().map(|candidate| &candidate.node.name).collect();
-    let (pods, closed) = (movable(&imagined.snapshot, &names), imagined.closed_to_savers());
-    let ground = Ground {
-        snapshot: &imagined.snapshot,
-        catalogue: &imagined.catalogue,
-        sources: &asked,
-        movable: &pods,
-        closed: &closed,
-        allowed: &allowed,
-        payback: deliberation.rules.payback,
-        threads: if sources.len() < ENOUGH_FOR_THREADS { 1 } else { deliberation.rules.threads },
-    };
-    let mut found = search(&ground);
+    let ground = ground(deliberation, asked);
+    let asked = ground.sources.clone();
+    let threads = if sources.len() < ENOUGH_FOR_THREADS { 1 } else { deliberation.rules.threads };
+    let found = memory.search(ground, threads);
     deliberation.effort.questions += found.effort.questions;
     deliberation.effort.refused_at_sight += found.effort.refused_at_sight;
     // What is gained most by comes first. Where that is a group, deletions are looked for once more in what it leaves.
-    let is_group_first = found.groups.first().is_some_and(|group| group.gain_pico > found.deletions.gain_pico);
-    let mut has_changed = false;
-    if is_group_first {
-        let group = found.groups.remove(0);
-        has_changed = replace_group(deliberation, &sources, &group, &asked);
+    let is_first = |group: &&Group| group.gain_pico > found.deletions.gain_pico;
+    let first = found.groups.first().filter(is_first);
+    match first.is_some_and(|group| replace_group(deliberation, &sources, group, &asked)) {
+        true => delete(deliberation, &sources, &deletions_again(deliberation, &sources, &asked, &found.alone)),
+        false => delete(deliberation, &sources, &found.deletions),
     }
-    if has_changed {
-        found.deletions = deletions_again(deliberation, &sources, &asked, &found.alone);
-    }
-    delete(deliberation, &sources, &found.deletions);
     let (mut planned, mut accepted) = (0, 0);
-    for group in &found.groups {
+    for group in found.groups.iter().skip(usize::from(first.is_some())) {
         let leaving = || group.sources.iter().map(|source| &sources[*source]);
         if planned == MOST_PLANS || accepted == MOST_GROUPS {
             break;
@@ -162,14 +148,14 @@ fn source(deliberation: &mut Deliberation<'_, '_>, candidate: &Candidate<'_>) ->
     }
 }
 
-fn allowed(deliberation: &Deliberation<'_, '_>, sources: &[Candidate<'_>]) -> BTreeMap<PoolName, u32> {
-    let left = |pool: &PoolName| deliberation.purse.left(pool, Reason::Underutilized);
-    sources.iter().map(|candidate| (candidate.pool.name.clone(), left(&candidate.pool.name))).collect()
+fn ground(deliberation: &Deliberation<'_, '_>, sources: Vec<Source>) -> Ground {
+    let allowed = |pool: &PoolName| deliberation.purse.left(pool, Reason::Underutilized);
+    Ground::new(&deliberation.imagined, sources, allowed, deliberation.rules.payback)
 }
 
 /// Deletions among the nodes that nobody has spoken for yet, on the world as it is now.
 fn deletions_again(
-    deliberation: &mut Deliberation<'_, '_>,
+    deliberation: &Deliberation<'_, '_>,
     sources: &[Candidate<'_>],
     all: &[Source],
     alone: &[Option<Alone>],
@@ -181,21 +167,7 @@ fn deletions_again(
         return Deletions::default();
     }
     let asked: Vec<Source> = free.iter().map(|number| all[*number].clone()).collect();
-    let allowed = allowed(deliberation, sources);
-    let imagined = &deliberation.imagined;
-    let names: BTreeSet<&NodeName> = free.iter().map(|number| &sources[*number].node.name).collect();
-    let (pods, closed) = (movable(&imagined.snapshot, &names), imagined.closed_to_savers());
-    let ground = Ground {
-        snapshot: &imagined.snapshot,
-        catalogue: &imagined.catalogue,
-        sources: &asked,
-        movable: &pods,
-        closed: &closed,
-        allowed: &allowed,
-        payback: deliberation.rules.payback,
-        threads: 1,
-    };
-    let mut found = search_deletions(&ground);
+    let mut found = search_deletions(&ground(deliberation, asked));
     found.sources.iter_mut().for_each(|number| *number = free[*number]);
     found
 }

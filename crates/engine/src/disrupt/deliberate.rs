@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::budget::Reason;
 use model::disruption::{Disruption, Leaver, Method, Moved, PoolScore, Stay, Staying, Worth};
-use model::eviction::{EvictionCost, is_charged_to, is_currently_reschedulable};
+use model::eviction::{EvictionCost, is_charged_to};
 use model::ids::{NodeName, PodName, PoolName};
 use model::plan::{Plan, Target};
 use model::pod::Pod;
@@ -174,11 +174,11 @@ impl<'s, 'a> Deliberation<'s, 'a> {
         EvictionCost::of(pod).floored().times(self.scene.moved.get(&pod.name).map_or(1, dearer))
     }
 
-    /// When moving the pods of a node again costs about half of what it costs now, if some of them were moved.
+    /// When moving the pods of a node again costs less than now, if some of them were moved lately.
     fn pays_sooner_at(&self, node: &NodeName) -> Option<Instant> {
         let moved = self.pods.on(node).iter().filter_map(|pod| self.scene.moved.get(&pod.name));
-        let held = moved.map(|moved| self.scene.snapshot.now.since(moved.when)).min()?;
-        (held < self.rules.payback).then(|| self.scene.snapshot.now.plus(held.max(Duration::from_secs(1))))
+        let cheaper = moved.filter_map(|moved| moved.half_as_dear_at(self.scene.snapshot.now, self.rules.payback));
+        cheaper.min()
     }
 
     pub(super) fn decision(mut self) -> Decision {
@@ -238,13 +238,6 @@ pub(super) fn leaver(candidate: &Candidate<'_>) -> Leaver {
         pods: candidate.pods.iter().map(|pod| pod.name.clone()).collect(),
         cost: candidate.cost,
     }
-}
-
-/// Pods on these nodes that would move, in the order of names.
-pub(super) fn movable<'p>(snapshot: &'p Snapshot, nodes: &BTreeSet<&NodeName>) -> Vec<&'p Pod> {
-    let is_there = |pod: &Pod| pod.node.as_ref().is_some_and(|node| nodes.contains(node));
-    let may_move = |pod: &Pod| is_currently_reschedulable(pod, &snapshot.disruption_budgets, snapshot.now);
-    snapshot.pods.values().map(|pod| &**pod).filter(|pod| is_there(pod) && may_move(pod)).collect()
 }
 
 /// How many evictions each PodDisruptionBudget has left for this decision. Pods of nodes that are leaving already count: they

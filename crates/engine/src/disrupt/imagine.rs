@@ -31,7 +31,7 @@ const PLANNED: &str = "planned/";
 
 pub(super) struct Imagined {
     /// Everybody has a place here, or is not here.
-    pub(super) snapshot: Snapshot,
+    pub(super) snapshot: Arc<Snapshot>,
     pub(super) catalogue: Arc<Catalogue>,
     /// Pods that wait and would go to a node that is there.
     pub(super) awaited: BTreeMap<NodeName, Vec<PodName>>,
@@ -72,7 +72,7 @@ pub(super) enum Taking<'a> {
 impl Imagined {
     pub(super) fn new(scene: &Scene<'_>, catalogue: &Arc<Catalogue>) -> Self {
         let mut imagined = Self {
-            snapshot: scene.snapshot.clone(),
+            snapshot: Arc::new(scene.snapshot.clone()),
             catalogue: catalogue.clone(),
             awaited: BTreeMap::new(),
             buffered: BTreeSet::new(),
@@ -138,14 +138,16 @@ impl Imagined {
             } else {
                 self.awaited.entry((*node).clone()).or_default().push(pod.name.clone());
             }
-            self.snapshot.pods.entry(pod.name.clone()).or_insert_with(|| Arc::new(pod.clone()));
+            let pods = &mut Arc::make_mut(&mut self.snapshot).pods;
+            pods.entry(pod.name.clone()).or_insert_with(|| Arc::new(pod.clone()));
             self.stand(&pod.name, Some(node));
         }
     }
 
     fn close_the_hopeless(&mut self) {
         let now = self.snapshot.now;
-        for node in self.snapshot.nodes.values_mut().filter(|node| !node.is_initialized()) {
+        let nodes = &mut Arc::make_mut(&mut self.snapshot).nodes;
+        for node in nodes.values_mut().filter(|node| !node.is_initialized()) {
             let is_planned = node.name.as_str().starts_with(PLANNED);
             if now.since(node.created) > HOPED_FOR {
                 close(node);
@@ -215,7 +217,7 @@ impl Imagined {
         let first = self.planned;
         for claim in claims {
             let node = self.machine_to_come(claim);
-            let snapshot = with_claims.get_or_insert_with(|| self.snapshot.clone());
+            let snapshot = with_claims.get_or_insert_with(|| Snapshot::clone(&self.snapshot));
             snapshot.nodes.insert(node.name.clone(), Arc::new(node));
         }
         self.planned = first;
@@ -255,7 +257,7 @@ impl Imagined {
             if arriving == Arriving::Closed {
                 self.closed.insert(node.name.clone());
             }
-            self.snapshot.nodes.insert(node.name.clone(), Arc::new(node));
+            Arc::make_mut(&mut self.snapshot).nodes.insert(node.name.clone(), Arc::new(node));
         }
         let places: BTreeMap<&PodName, NodeName> = plan
             .placements
@@ -267,17 +269,19 @@ impl Imagined {
             .collect();
         let displaced: Vec<PodName> = nodes.iter().filter_map(|node| self.on_node.remove(node)).flatten().collect();
         displaced.iter().for_each(|name| self.stand(name, places.get(name)));
-        nodes.iter().for_each(|name| drop(self.snapshot.nodes.remove(name)));
+        let all = &mut Arc::make_mut(&mut self.snapshot).nodes;
+        nodes.iter().for_each(|name| drop(all.remove(name)));
     }
 
     /// A pod stands somewhere else from now on, or is no part of this world any more.
     fn stand(&mut self, name: &PodName, place: Option<&NodeName>) {
-        let Some(pod) = self.snapshot.pods.get_mut(name) else { return };
+        let pods = &mut Arc::make_mut(&mut self.snapshot).pods;
+        let Some(pod) = pods.get_mut(name) else { return };
         if let Some(others) = pod.node.as_ref().and_then(|node| self.on_node.get_mut(node)) {
             others.remove(name);
         }
         match place {
-            None => drop(self.snapshot.pods.remove(name)),
+            None => drop(pods.remove(name)),
             Some(place) => {
                 Arc::make_mut(pod).node = Some(place.clone());
                 self.on_node.entry(place.clone()).or_default().insert(name.clone());

@@ -13,13 +13,13 @@ use model::eviction::EvictionCost;
 use model::ids::{NodeName, PodName, PoolName};
 use model::pod::Pod;
 use model::price::Price;
-use model::snapshot::Snapshot;
 use model::topology::SpreadMode;
 
 use super::Effort;
+use super::ground::{Company, Ground};
 use super::worth::{cost_pico, least_saving, pays_back_after};
+use crate::solve::Question;
 use crate::solve::whatif::{self, Answer, WhatIf};
-use crate::solve::{Catalogue, Question};
 
 /// How many nodes groups are made of, at most; larger ones fall into parts of their own anyway.
 const WINDOW: usize = 64;
@@ -37,44 +37,6 @@ const TROUBLE: f64 = 0.1;
 const AROUND: usize = 6;
 /// A group that costs no more than this part more than what it replaces is worth a closer look, in hundredths.
 const NEARLY: i64 = 4;
-
-/// A node that may leave to save money.
-#[derive(Clone, Debug)]
-pub(super) struct Source {
-    pub(super) node: NodeName,
-    pub(super) pool: PoolName,
-    pub(super) price: Price,
-    /// What its pods lose by being moved, the node's own share not counted.
-    pub(super) cost: EvictionCost,
-    /// The same with the node's own share, and whenever they were moved last.
-    pub(super) trouble: EvictionCost,
-    /// Its kind, by everything about it but its pods; nodes of one kind with the same pods fare alike.
-    pub(super) kind: Vec<String>,
-    pub(super) company: Company,
-}
-
-/// With whom a node may leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Company {
-    /// Alone or with others.
-    Any,
-    /// Only with others: alone even its deletion would not be worth the disturbance.
-    Needed,
-}
-
-/// Everything that is searched.
-pub(super) struct Ground<'g> {
-    pub(super) snapshot: &'g Snapshot,
-    pub(super) catalogue: &'g Catalogue,
-    pub(super) sources: &'g [Source],
-    pub(super) movable: &'g [&'g Pod],
-    /// Machines that take nobody.
-    pub(super) closed: &'g BTreeSet<NodeName>,
-    /// How many nodes of each pool may leave.
-    pub(super) allowed: &'g BTreeMap<PoolName, u32>,
-    pub(super) payback: Duration,
-    pub(super) threads: usize,
-}
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -131,8 +93,8 @@ pub(super) enum Alone {
 }
 
 /// Looks at everything. The answer does not depend on the number of threads.
-pub(super) fn search(ground: &Ground<'_>) -> Found {
-    if ground.threads < 2 {
+pub(super) fn search(ground: &Ground, threads: usize) -> Found {
+    if threads < 2 {
         return on_world(ground, |searcher| {
             let (alone, mut groups) = (searcher.alone(), searcher.groups());
             groups.extend(searcher.singles(&alone));
@@ -169,7 +131,7 @@ pub(super) fn search(ground: &Ground<'_>) -> Found {
 }
 
 /// Only the deletions, on a world that has changed since.
-pub(super) fn search_deletions(ground: &Ground<'_>) -> Deletions {
+pub(super) fn search_deletions(ground: &Ground) -> Deletions {
     let all: Vec<usize> = (0..ground.sources.len()).collect();
     on_world(ground, |searcher| searcher.deletions(&all))
 }
@@ -191,7 +153,7 @@ fn best_first(mut groups: Vec<Group>) -> Vec<Group> {
     groups
 }
 
-fn on_world<R>(ground: &Ground<'_>, search: impl FnOnce(&mut Searcher<'_, '_, '_, '_>) -> R) -> R {
+fn on_world<R>(ground: &Ground, search: impl FnOnce(&mut Searcher<'_, '_, '_>) -> R) -> R {
     let prices: BTreeMap<&NodeName, f64> =
         ground.sources.iter().map(|source| (&source.node, source.price.dollars())).collect();
     // Nodes that cannot leave are filled first, then those that are worth their price.
@@ -199,8 +161,9 @@ fn on_world<R>(ground: &Ground<'_>, search: impl FnOnce(&mut Searcher<'_, '_, '_
         None => i64::MIN,
         Some(price) => (waste(*price, worth) * 1e9) as i64,
     };
-    let question = Question { closed: ground.closed.clone(), ..Question::about(ground.movable.to_vec()) };
-    whatif::ask(ground.snapshot, ground.catalogue, &question, &rank, |world| {
+    let pods = ground.movable.iter().map(|pod| &**pod).collect();
+    let question = Question { closed: ground.closed.clone(), ..Question::about(pods) };
+    whatif::ask(&ground.snapshot, &ground.catalogue, &question, &rank, |world| {
         let by_name: BTreeMap<&NodeName, usize> = world.sites().map(|(site, name)| (name, site)).collect();
         let sites = ground.sources.iter().map(|source| by_name.get(&source.node).copied());
         let sites: Vec<usize> = sites.map(|site| site.unwrap_or(usize::MAX)).collect();
@@ -217,8 +180,8 @@ fn waste(price: f64, worth: f64) -> f64 {
     if price > 0.0 { ((price - worth) / price).clamp(-1e6, 1.0) } else { -1e6 }
 }
 
-struct Searcher<'r, 'w, 'a, 'g> {
-    ground: &'r Ground<'g>,
+struct Searcher<'r, 'w, 'a> {
+    ground: &'r Ground,
     world: &'r mut WhatIf<'w, 'a>,
     /// The site of each source.
     sites: Vec<usize>,
@@ -227,7 +190,7 @@ struct Searcher<'r, 'w, 'a, 'g> {
     effort: Effort,
 }
 
-impl Searcher<'_, '_, '_, '_> {
+impl Searcher<'_, '_, '_> {
     fn alone(&mut self) -> Vec<Option<Alone>> {
         let mut alone: Vec<Option<Alone>> = vec![None; self.sites.len()];
         let mut known: BTreeMap<(Vec<String>, Vec<usize>), (Alone, usize)> = BTreeMap::new();

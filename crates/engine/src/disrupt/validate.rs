@@ -14,22 +14,18 @@ use super::emptiness::follow;
 use super::imagine::{Arriving, Imagined, Taking};
 use super::replace::at_most;
 use super::worth::{cost_pico, least_saving};
-use super::{Dropped, Rejection, Rules, Scene, Validity};
+use super::{Dropped, Memory, Rejection, Rules, Scene, Validity};
 use crate::solve::Catalogue;
 
 /// Whether a command that was decided a while ago is still right. It must not be among those that are under way, or it is
 /// taken out of them.
 pub fn still_holds(scene: &Scene<'_>, rules: &Rules, command: &Disruption) -> Validity {
-    still_holds_with(&Arc::new(Catalogue::of(scene.snapshot)), scene, rules, command)
+    still_holds_with(&mut Memory::default(), scene, rules, command)
 }
 
-/// The same with a catalogue that was kept.
-pub fn still_holds_with(
-    catalogue: &Arc<Catalogue>,
-    scene: &Scene<'_>,
-    rules: &Rules,
-    command: &Disruption,
-) -> Validity {
+/// The same with what was kept of earlier decisions.
+pub fn still_holds_with(memory: &mut Memory, scene: &Scene<'_>, rules: &Rules, command: &Disruption) -> Validity {
+    let catalogue = &memory.catalogue(scene.snapshot);
     let mut scene = scene.clone();
     scene.under_way.retain(|other| !other.nodes().any(|node| command.nodes().any(|own| own == node)));
     match command.method {

@@ -210,6 +210,11 @@ impl Catalogue {
         self.has_types_of(&usable_pools(snapshot))
     }
 
+    /// Whether anything is sold out of reservations.
+    pub(crate) fn has_reservations(&self) -> bool {
+        !self.reserved.is_empty()
+    }
+
     /// Whether these pools are offered just what this was made from, and the same reservations are spent.
     pub(super) fn fits(&self, pools: &[&Arc<Pool>], reservations: &Reservations) -> bool {
         self.has_types_of(pools) && reservations.stocked() == self.stocked

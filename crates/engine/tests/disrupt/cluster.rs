@@ -26,7 +26,7 @@ pub(crate) fn at(seconds: i64) -> Instant {
     Instant::from_unix_seconds(seconds)
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cluster {
     pub(crate) snapshot: Snapshot,
     pub(crate) foresight: Duration,

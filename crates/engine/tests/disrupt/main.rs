@@ -19,5 +19,6 @@ mod paying;
 #[path = "../solve/random.rs"]
 #[expect(dead_code, reason = "the solver's tests use the rest of it")]
 mod random;
+mod remembering;
 mod settling;
 mod validation;

@@ -45,7 +45,7 @@ fn menu(places: &[usize]) -> Vec<Arc<InstanceType>> {
 const OF_P: [usize; 5] = [0, 1, 3, 7, 15];
 const OF_Q: [usize; 3] = [2, 5, 11];
 
-fn any_many() -> impl Strategy<Value = Cluster> {
+pub(crate) fn any_many() -> impl Strategy<Value = Cluster> {
     let places: Vec<usize> = OF_P.into_iter().cycle().take(15).chain(OF_Q).collect();
     let few = proptest::collection::vec(any_twist(), 1..3);
     let pods = pods_with("pod", 4, prop_oneof![8 => Just(Vec::new()), 1 => few]);

@@ -1,5 +1,7 @@
 //! What a move must save, and which is worth most.
 
+use std::time::Duration;
+
 use model::disruption::{Moved, Stay};
 use model::ids::PodName;
 
@@ -23,7 +25,7 @@ fn a_pod_that_was_just_moved_is_left_alone_for_a_while() {
     }
 }
 
-/// What a move must save grows with every second less for which the last one has held. Decision 0077.
+/// What a move must save doubles with half the time for which the last one has held. Decisions 0077 and 0081.
 #[test]
 fn a_pod_that_was_moved_lately_is_moved_again_only_for_more_money() {
     let types = series(3);
@@ -37,11 +39,15 @@ fn a_pod_that_was_moved_lately_is_moved_again_only_for_more_money() {
     assert!(matches!(with(Some(40)).stay("n"), Stay::PaysBackLate { .. }), "{}", with(Some(40)).stay("n"));
     assert_eq!(
         with(Some(40)).decide().look_again,
-        Some(at(NOW + 40)),
-        "it costs half as much then, though nothing happens"
+        Some(at(NOW + 3)),
+        "after a 2048th of a day it costs half as much, though nothing happens"
     );
-    assert_eq!(with(Some(60)).all_leaving(), ["n"]);
-    assert_eq!(with(Some(60)).command().worth.cost.as_f64(), 1440.0, "a minute is a 1440th of a day");
+    assert!(matches!(with(Some(84)).stay("n"), Stay::PaysBackLate { .. }), "{}", with(Some(84)).stay("n"));
+    assert_eq!(with(Some(84)).decide().look_again, Some(at(NOW + 1)));
+    assert_eq!(with(Some(85)).all_leaving(), ["n"]);
+    assert_eq!(with(Some(85)).command().worth.cost.as_f64(), 1024.0, "a minute and a half are a 1024th of a day");
+    assert_eq!(with(Some(168)).command().worth.cost.as_f64(), 1024.0);
+    assert_eq!(with(Some(169)).command().worth.cost.as_f64(), 512.0);
     let alike = |name: &str| vec![pod(name).label("app", "alike").asks("cpu", 1600)];
     let mut twins = cluster(vec![pool("p").types(menu.clone())]).machine("n", "fake-it-2", alike("x")).machine(
         "twin",
@@ -55,7 +61,8 @@ fn a_pod_that_was_moved_lately_is_moved_again_only_for_more_money() {
         ["twin"],
         "what holds for one holds for others like it only if it costs them as much"
     );
-    twins.moved.insert(PodName::new("default", "y"), moved(31));
+    twins.rules.pod_move_cooldown = Duration::from_secs(10);
+    twins.moved.insert(PodName::new("default", "y"), moved(20));
     let late = |name: &str| match twins.stay(name) {
         Stay::PaysBackLate { after } => after,
         other => panic!("{name}: {other}"),
@@ -97,8 +104,8 @@ fn a_machine_that_is_only_just_cheaper_is_looked_at_again() {
         own.moved.insert(PodName::new("default", "x"), Moved { when: at(NOW - ago), times: 1 });
         own
     };
-    assert_eq!(with(40).stay("n"), Stay::NotCheaper);
-    assert_eq!(with(40).decide().look_again, Some(at(NOW + 300)));
+    assert_eq!(with(43).stay("n"), Stay::NotCheaper);
+    assert_eq!(with(43).decide().look_again, Some(at(NOW + 300)));
     assert_eq!(with(3600).all_leaving(), ["n"]);
 }
 

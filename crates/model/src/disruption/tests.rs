@@ -141,3 +141,21 @@ fn an_approval_says_its_score_and_shares() {
     let rejected = Stay::Score { pool: "p".into(), score: 499_999 };
     assert_eq!(rejected.to_string(), "pool p scores the saving 0.49, less than 0.50");
 }
+
+// Decision 0081.
+#[test]
+fn a_move_is_half_as_dear_exactly_when_it_says() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let moved = Moved { when: Instant::from_unix_seconds(0), times: 1 };
+    let at_once = Instant::from_unix_seconds(1);
+    let mut now = at_once;
+    assert_eq!(moved.dearer(now, day), 1 << 17);
+    while let Some(next) = moved.half_as_dear_at(now, day) {
+        let (dearer, before) = (moved.dearer(now, day), next.minus(Duration::from_secs(1)));
+        assert_eq!((moved.dearer(before.max(now), day), moved.dearer(next, day)), (dearer, dearer / 2), "{next}");
+        now = next;
+    }
+    assert_eq!((moved.dearer(now, day), now), (1, Instant::from_unix_seconds(12 * 60 * 60 + 1)));
+    assert_eq!(moved.dearer(now, Duration::ZERO), 1, "nothing has to pay in no time");
+    assert_eq!(moved.dearer(at_once, Duration::MAX), i64::MAX);
+}
